@@ -20,6 +20,7 @@ from sqlstream.app.session.signals import interruptible
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 
 Notify = Callable[[DataTestResult, int], None]
@@ -50,10 +51,10 @@ def check_data(request: DataTestRequest, notify: Notify = lambda _result, _total
         return not request.fail_fast or result.status not in (DataTestStatus.FAIL, DataTestStatus.ERROR)
 
     for item in tested:
-        if item.output is None:
+        if not item.can_be_read:
             for result in not_checked(project.name, item):
                 note(result)
-    readable = [item for item in tested if item.output is not None]
+    readable = [item for item in tested if item.can_be_read]
     if readable:
         from sqlstream.app.data_tests.stored_models import check_models  # loads pyspark
 
@@ -81,9 +82,13 @@ def _arguments(request: DataTestRequest) -> dict[str, object]:
 def _chosen(compiled: CompiledProject, request: DataTestRequest) -> tuple[list[TestedModel], tuple[Finding, ...]]:
     """Returns the selected models with data tests. Raises: FindingsError if there is none."""
     nodes, warnings = select(compiled, request.selection)
-    models = [compiled.models[node] for node in nodes if node in compiled.models]
+    models = [
+        model
+        for node, model in compiled.models.items()
+        if node in nodes or (model.file.tests is not None and model.reads[0].node_id in nodes)
+    ]
     tested = [
-        TestedModel(model, model.file.data_tests, *_readable(compiled, model))
+        TestedModel(model, model.file.data_tests, *_readable(compiled, model), _static_source(compiled, model))
         for model in models
         if model.file.data_tests and model.file.rows_of is None
     ]
@@ -99,6 +104,9 @@ def _chosen(compiled: CompiledProject, request: DataTestRequest) -> tuple[list[T
 
 def _readable(compiled: CompiledProject, model: CompiledModel) -> tuple[Output | None, str]:
     """Returns the first sink of a model whose rows can be read, or None and why there is none."""
+    if model.file.tests is not None:
+        is_static = _static_source(compiled, model) is not None
+        return None, "" if is_static else f"source `{model.file.tests}` is a stream; test the models that read it"
     if not model.outputs:
         return None, "it is a view: it has no sink; test the models that read it"
     outputs = [output for output in model.outputs if format_of(output.format).keeps_output]
@@ -109,6 +117,12 @@ def _readable(compiled: CompiledProject, model: CompiledModel) -> tuple[Output |
     if others:
         return None, f"{quoted_list(others)} also write to this place, so its rows are not only those of this model"
     return outputs[0], ""
+
+
+def _static_source(compiled: CompiledProject, model: CompiledModel) -> SourceTable | None:
+    """Returns the static table whose rows the tests of a model are about, None for the tests of other models."""
+    table = compiled.tables[model.reads[0].node_id] if model.file.tests is not None else None
+    return table if table is not None and table.mode == "batch" else None
 
 
 def _writes_to(model: CompiledModel, output: Output) -> bool:

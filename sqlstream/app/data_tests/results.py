@@ -13,6 +13,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.numbers import count_text, seconds_text
 from sqlstream.project.configuration.data_tests import DataTest
+from sqlstream.project.values import SourceTable
 from sqlstream.report.findings import finding_text
 from sqlstream.report.rows import json_text, row_objects, rows_text
 from sqlstream.report.table import node_line
@@ -101,12 +102,20 @@ class DataTestResults:
 
 @dataclass(frozen=True)
 class TestedModel:
-    """A model with data tests. `output` is its first sink whose rows can be read; without one, `reason` says why."""
+    """A model with data tests. `output` is its first sink whose rows can be read. The tests of a static `source` are
+    about its rows. Without any of them, `reason` says why.
+    """
 
     model: CompiledModel
     tests: tuple[DataTest, ...]
     output: Output | None
     reason: str = ""
+    source: SourceTable | None = None
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether there are rows to test."""
+        return self.output is not None or self.source is not None
 
 
 def not_checked(project: str, item: TestedModel) -> Iterator[DataTestResult]:

@@ -275,6 +275,9 @@ def misplaced_quarantines(compiled: CompiledProject) -> Problems:
 
 def _misplaced_quarantine(model: CompiledModel) -> tuple[str, str] | None:
     """Returns why the tests of a model cannot quarantine rows, and what to do instead."""
+    if model.file.tests is not None:
+        why = f"many queries can read source `{model.file.tests}`, and each would write its rows"
+        return why, f"{_OTHERWISE}; or move the test to a model with a sink, whose query writes them once"
     if model.output is None:
         why = f"`{model.name}` is a view, so no query writes its rows to a sink"
         return why, f"{_OTHERWISE}; or give the model a sink, and read its rows with materialized='stored'"
