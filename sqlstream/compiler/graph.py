@@ -23,6 +23,7 @@ instead of its model.
 """
 
 UNIT_TEST = "unit_test"
+DATA_TEST = "test"
 """The kind of unit tests, which can be selected, and are no nodes of the graph."""
 
 
@@ -259,6 +260,11 @@ def doc_id(project: str, name: str) -> str:
 def kind_of(node_id: str) -> str:
     """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL`, `EXPOSURE`, `SINK` or `STORED`."""
     return node_id.split(".", 1)[0]
+
+
+def data_test_id(project: str, model: str, name: str) -> str:
+    """Returns the unique id of a data test of a model."""
+    return f"{DATA_TEST}.{project}.{model}.{name}"
 
 
 def view_of(node_id: str) -> str:

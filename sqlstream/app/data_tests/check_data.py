@@ -13,11 +13,13 @@ from sqlstream.app.data_tests.results import (
     TestedModel,
     not_checked,
 )
+from sqlstream.app.data_tests.selectable_tests import selectable_tests
 from sqlstream.app.last_command import ShortCommand, project_arguments, selection_arguments
 from sqlstream.app.loading.load import load
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.session.signals import interruptible
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.graph import data_test_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.values import SourceTable
@@ -81,17 +83,14 @@ def _arguments(request: DataTestRequest) -> dict[str, object]:
 
 def _chosen(compiled: CompiledProject, request: DataTestRequest) -> tuple[list[TestedModel], tuple[Finding, ...]]:
     """Returns the selected models with data tests. Raises: FindingsError if there is none."""
-    nodes, warnings = select(compiled, request.selection)
-    models = [
-        model
-        for node, model in compiled.models.items()
-        if node in nodes or (model.file.tests is not None and model.reads[0].node_id in nodes)
-    ]
-    tested = [
-        TestedModel(model, model.file.data_tests, *_readable(compiled, model), _static_source(compiled, model))
-        for model in models
-        if model.file.data_tests and model.file.rows_of is None
-    ]
+    nodes, warnings = select(compiled, request.selection, selectable_tests(compiled))
+    chosen, project = frozenset(nodes), compiled.project.name
+    models = [compiled.models[node] for node in nodes if node in compiled.models]
+    tested = []
+    for model in compiled.models.values():
+        tests = tuple(test for test in model.file.data_tests if data_test_id(project, model.name, test.name) in chosen)
+        if tests and model.file.rows_of is None:
+            tested.append(TestedModel(model, tests, *_readable(compiled, model), _static_source(compiled, model)))
     if not tested:
         message = "none of the selected models has a data test"
         if len(models) == 1:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.compiler.graph import data_test_id
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.numbers import count_text, seconds_text
@@ -122,7 +123,7 @@ def not_checked(project: str, item: TestedModel) -> Iterator[DataTestResult]:
     """Yields the results of tests that are not checked."""
     sink = None if item.output is None else item.output.sink
     for test in item.tests:
-        unique_id = f"test.{project}.{item.model.name}.{test.name}"
+        unique_id = data_test_id(project, item.model.name, test.name)
         yield DataTestResult(
             unique_id,
             test.name,
