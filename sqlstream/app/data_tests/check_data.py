@@ -42,7 +42,7 @@ def check_data(request: DataTestRequest, notify: Notify = lambda _result, _total
     tested, warnings = _chosen(loaded.compiled, request)
     project = loaded.compiled.project
     waiting = {each.unique_id: each for item in tested for each in not_checked(project.name, item)}
-    command = ShortCommand(project.root, project.target.name, _arguments(request))
+    command = ShortCommand(project.root, project.target.name, data_test_arguments(request))
     command.write([{**each.as_json(), "status": "pending"} for each in waiting.values()], succeeded=None)
     found: dict[str, DataTestResult] = {}
 
@@ -69,7 +69,7 @@ def check_data(request: DataTestRequest, notify: Notify = lambda _result, _total
     return results
 
 
-def _arguments(request: DataTestRequest) -> dict[str, object]:
+def data_test_arguments(request: DataTestRequest) -> dict[str, object]:
     """Returns the arguments of `test --data` as run_results.json records them."""
     return {
         "which": "test",

@@ -282,8 +282,8 @@ def _misplaced_quarantine(model: CompiledModel) -> tuple[str, str] | None:
         why = f"`{model.name}` is a view, so no query writes its rows to a sink"
         return why, f"{_OTHERWISE}; or give the model a sink, and read its rows with materialized='stored'"
     if not model.streaming:
-        why = f"`{model.name}` is a batch model, and only the micro-batches of a stream can be written to two sinks"
-        return why, _OTHERWISE
+        why = f"`{model.name}` is a batch model: it has no checkpoint, which makes the rows of two sinks one step"
+        return why, f"{_OTHERWISE}; and a second batch model can select the other rows"
     if model.config.output_mode == "complete":
         why = "in complete mode each batch has all rows again, also those that are in the quarantine already"
         return why, f"{_OTHERWISE}, or output_mode='update'"
