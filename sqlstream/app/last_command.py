@@ -33,9 +33,20 @@ from sqlstream.state.runs.limits import RunLimits
 from sqlstream.state.runs.tracked_run import LiveStatus
 
 RETRIED = frozenset(
-    {Status.ERROR, Status.SKIPPED, Status.INTERRUPTED, Outcome.FAILED, Outcome.BROKEN, Outcome.SKIPPED, *LiveStatus}
+    {
+        Status.ERROR,
+        Status.SKIPPED,
+        Status.INTERRUPTED,
+        Outcome.FAILED,
+        Outcome.BROKEN,
+        Outcome.SKIPPED,
+        *LiveStatus,
+        "fail",
+    }
 )
-"""The statuses of nodes to repeat. Nodes of a killed command are still pending or running."""
+"""The statuses of nodes to repeat; `fail` is that of a data test. Nodes of a killed command are still pending or
+running.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,11 @@ class LastCommand:
         return self.status != "success" and not self.failed and not (self.status == "running" and self.entries)
 
     def _is_retried(self, entry: Mapping[str, Any]) -> bool:
-        """An endless query that was stopped has done its work, unless --fail-fast has stopped it."""
+        """An endless query that was stopped has done its work, unless --fail-fast has stopped it. A data test that was
+        skipped for a reason has no rows that can be read.
+        """
+        if entry.get("kind") == "data_test" and entry["status"] == Status.SKIPPED:
+            return entry.get("reason") is None
         if entry["status"] != Status.STOPPED:
             return entry["status"] in RETRIED
         ends = entry["kind"] == "batch" or entry["trigger"] in ENDING

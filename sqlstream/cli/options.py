@@ -152,7 +152,7 @@ SELECTION_OPTIONS = (
     ),
 )
 
-RESOURCE_TYPES = click.Choice(["exposure", "model", "seed", "sink", "source", "unit_test"])
+RESOURCE_TYPES = click.Choice(["exposure", "model", "seed", "sink", "source", "test", "unit_test"])
 
 
 def limit_option(default: int, text: str) -> Callable[[Command], Command]:

@@ -14,7 +14,7 @@ from sqlstream.compiler.generic_tests import unknown_tables
 from sqlstream.compiler.graph import (
     closure_of,
     model_id,
-    resolve_reference,
+    resolve_in,
     seed_id,
     source_id,
     view_of,
@@ -141,7 +141,7 @@ class _Rewritten:
 def _python_text(linked: LinkedProject, model: ConfiguredModel) -> _Rewritten:
     """Returns the unchanged text of a Python model, with a read for each of its references."""
     rendered = model.rendered.model
-    named = [resolve_reference(reference, linked.names) for reference in rendered.references]
+    named = [resolve_in(model.file, each, linked.project, linked.names) for each in rendered.references]
     nodes = linked.inputs_of([node for node in named if isinstance(node, str)])
     views = views_of([view_of(node) for node in nodes])
     reads = tuple(ViewReference(view, node) for view, node in zip(views, nodes, strict=True))

@@ -11,7 +11,7 @@ from sqlstream.compiler.render.rendered import NoVersionError, Reference, Render
 from sqlstream.compiler.sql.sql_text import view_name
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.reference_calls import ReferenceCall
-from sqlstream.project.values import ExposureInput, Project, SourceTable
+from sqlstream.project.values import ExposureInput, ModelFile, Project, SourceTable
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ instead of its model.
 """
 
 UNIT_TEST = "unit_test"
+DATA_TEST = "test"
 """The kind of unit tests, which can be selected, and are no nodes of the graph."""
 
 
@@ -87,6 +88,18 @@ def resolve_reference(reference: Reference, names: NodeNames) -> str | Finding:
     why = "ref() takes the name of a file in models/ or seeds/, without the extension"
     fix = f"read a source table with {' or '.join(tables)}" if tables else did_you_mean(name, names.nodes)
     return _unresolved(reference, "unknown-ref", f"`{name}` is not a model or a seed of this project", why, fix)
+
+
+def resolve_in(file: ModelFile, reference: Reference, project: Project, names: NodeNames) -> str | Finding:
+    """Returns the unique id of the node that a model reads for `reference`, or a finding if there is none: for a source
+    with data tests the view that checks them.
+    """
+    found = resolve_reference(reference, names)
+    if reference.kind == "source" and file.tests is None:
+        tested = {tuple(each.tests.split(".", 1)): each.name for each in project.models if each.tests is not None}
+        name = tested.get(reference.parts)
+        return found if name is None or isinstance(found, Finding) else model_id(project.name, name)
+    return found
 
 
 def _unresolved(reference: Reference, code: str, message: str, why: str, fix: str) -> Finding:
@@ -247,6 +260,11 @@ def doc_id(project: str, name: str) -> str:
 def kind_of(node_id: str) -> str:
     """Returns the kind of a node: `SOURCE`, `SEED`, `MODEL`, `EXPOSURE`, `SINK` or `STORED`."""
     return node_id.split(".", 1)[0]
+
+
+def data_test_id(project: str, model: str, name: str) -> str:
+    """Returns the unique id of a data test of a model."""
+    return f"{DATA_TEST}.{project}.{model}.{name}"
 
 
 def view_of(node_id: str) -> str:

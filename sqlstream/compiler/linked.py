@@ -16,7 +16,7 @@ from sqlstream.compiler.graph import (
     model_id,
     parents_of,
     project_names,
-    resolve_reference,
+    resolve_in,
     source_id,
     stored_id,
 )
@@ -56,7 +56,10 @@ def link_models(
     enabled = {model.file.name: model for model in configured if model.config.enabled}
     rendered = {model_id(project.name, name): model.rendered.model for name, model in enabled.items()}
     names = project_names(project, enabled)
-    resolved = {node: [resolve_reference(each, names) for each in model.references] for node, model in rendered.items()}
+    resolved = {
+        node: [resolve_in(model.file, each, project, names) for each in model.references]
+        for node, model in rendered.items()
+    }
     read = {**resolved, **exposure_inputs(project, names)}
     findings = [item for found in read.values() for item in found if isinstance(item, Finding)]
     findings += _parent_findings(project, enabled, names)

@@ -34,6 +34,7 @@ TEMPLATE_TAGS = {
 _CONTRACT = "move it to the `config` of a model; a seed has the columns of its file"
 _CATALOG = "remove it: `path` or `table` of a source or sink defines where its rows are"
 _TESTS = "use `data_tests:` of a model or its columns, which test its rows while they flow"
+_TESTS_OF_TABLES = "use `data_tests:` of a table of the source, or of its columns, which test its rows while they flow"
 _CONSTRAINTS = "move it to the properties of a model, or of one of its columns"
 _NO_GROUPS = "remove it: only models have an owner and an access; every model can read every seed"
 _PATHS = "remove it: the folder names are fixed (models/, seeds/, macros/, python/, tests/models/, target/)"
@@ -74,7 +75,7 @@ _SOURCE_KEYS = {
     **dict.fromkeys(("database", "identifier", "quoting"), _CATALOG),
     "schema": "remove it: in a table, `schema:` declares the columns, and `table:` names a table in Spark's catalog",
     "loaded_at_query": _LOADED_AT,
-    **dict.fromkeys(("tests", "data_tests"), _TESTS),
+    **dict.fromkeys(("tests", "data_tests"), _TESTS_OF_TABLES),
     **dict.fromkeys(("loader", "overrides", "external"), "remove it: use `description` and `meta`"),
 }
 
@@ -131,7 +132,7 @@ KEYS_BY_PLACE = {
     "a file of sources, sinks, models and seeds": _FILE_KEYS,
     "a file of unit tests": _FILE_KEYS,
     "a source": _SOURCE_KEYS,
-    "a source table": _SOURCE_KEYS,
+    "a source table": {key: hint for key, hint in _SOURCE_KEYS.items() if key != "data_tests"},
     "a source's configuration": _SOURCE_CONFIG_KEYS,
     "a model's properties": _PROPERTY_KEYS,
     "a model's configuration": CONFIG_KEYS,

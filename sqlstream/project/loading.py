@@ -47,6 +47,7 @@ from sqlstream.project.declarations.models import (
 )
 from sqlstream.project.declarations.on_corrupt import quarantine_models, quarantine_names
 from sqlstream.project.declarations.seeds import load_seeds
+from sqlstream.project.declarations.source_tests import tested_names, tested_sources
 from sqlstream.project.declarations.sources import build_sinks, build_sources
 from sqlstream.project.files.files import PROJECT_FILE, ProjectFiles, is_inside
 from sqlstream.project.files.paths import folder_of_pattern, is_absolute, join
@@ -117,7 +118,7 @@ def _load(
     check_suffixes(files, findings)
     findings.extend(unread_files(files))
     sources = build_sources(resources, files, findings)
-    check_names(model_paths, seed_paths, quarantine_names(sources), findings)
+    check_names(model_paths, seed_paths, {**quarantine_names(sources), **tested_names(sources)}, findings)
     sinks = build_sinks(resources, findings)
     data = _data_paths(files.root, settings, sources, sinks)
     python = tuple(replace(module, data=data) for module in load_python(files, findings))
@@ -193,7 +194,11 @@ def _load_models(
     if resources.complete:  # an unreadable table may declare the model of a quarantine
         findings.extend(unused_properties(properties.values(), names, MODELS))
     models = load_models(files, paths, folders, properties, findings)
-    return tuple(sorted((*models, *quarantine_models(sources, folders, properties)), key=lambda model: model.name))
+    declared = (
+        *quarantine_models(sources, folders, properties),
+        *tested_sources(resources, sources, findings, generic),
+    )
+    return tuple(sorted((*models, *declared), key=lambda model: model.name))
 
 
 def _load_seeds(

@@ -197,7 +197,8 @@ class ModelFile:
     `folders` are the folders below models/, outermost first. `configs` are the patches from YAML in ascending
     precedence: the folders of project.yml, outermost first, then the properties file. `written` is their combination
     with Jinja unrendered. `declared_at` is the location that declares a model without a file. `rows_of` is the model
-    whose rows this one writes to another sink. `column_locations` is as in `Seed`. `constraints` are those of the
+    whose rows this one writes to another sink. `tests` is the source whose data tests this view checks, as `a.b`: the
+    models that read the source read the view. `column_locations` is as in `Seed`. `constraints` are those of the
     columns, then those of the model.
     """
 
@@ -212,6 +213,7 @@ class ModelFile:
     written: Mapping[str, object] = field(default_factory=dict)
     declared_at: Location | None = None
     rows_of: str | None = None
+    tests: str | None = None
     column_locations: Mapping[str, Mapping[str, Location]] = field(default_factory=dict, compare=False)
     constraints: tuple[Constraint, ...] = ()
     data_tests: tuple[DataTest, ...] = ()

@@ -246,6 +246,47 @@ def test_batch_models_and_python_models_are_tested(folder: ProjectFolder, read_p
     assert counts(folder) == {"kinds.not_null_kinds_name": (1, 1), "plain.kind": (4, 3)}
 
 
+@pytest.mark.slow
+def test_sources_are_tested_in_each_query_that_reads_them(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Tests of a source count, leave rows out and end queries before the models compute anything; `test --data` checks
+    those of a static table, selected by its source.
+    """
+    columns = (
+        "{name: kind, data_type: string, data_tests: [not_null: {on_violation: drop}, accepted_values: {values: [a]}]}"
+    )
+    files = {
+        "models/_more.yml": "sources:\n  - name: more\n    tables:\n      - name: orders\n        format: json\n"
+        f"        path: in/orders\n        columns: [{{name: id, data_type: bigint}}, {columns}]\n"
+        "        data_tests: [{expression_is_true: {name: small, expression: id < 5, on_violation: fail}}]\n"
+        "      - name: kinds\n        format: json\n        mode: batch\n        path: in/kinds\n"
+        "        columns: [{name: kind, data_type: string, data_tests: [unique]}]\n",
+        "models/totals.sql": "{{ config(sink='lake', retries=0) }} select id, o.kind from {{ source('more', 'orders') }} o "
+        "left semi join {{ source('more', 'kinds') }} k on o.kind = k.kind",
+        "models/kinds.sql": "{{ config(sink='lake') }} select kind from {{ source('more', 'orders') }}",
+    }
+    folder.write(files)
+    folder.rows("in/orders/0.json", [{"id": 1, "kind": "a"}, {"id": 2}, {"id": 3, "kind": "b"}], modified=0)
+    folder.rows("in/kinds/0.json", [{"kind": "b"}, {"kind": "a"}, {"kind": "a"}])
+    assert folder.run("totals kinds").succeeded
+    assert sorted(row["id"] for row in read_parquet(folder.root / "store/totals")) == [1, 3]
+    assert sorted(row["kind"] for row in read_parquet(folder.root / "store/kinds")) == ["a", "b"]
+    assert counts(folder) == {
+        "more__orders.not_null_more_orders_kind": (4, 2),
+        "more__orders.accepted_values_more_orders_kind": (4, 2),
+        "more__orders.small": (6, 0),
+    }
+
+    folder.rows("in/orders/1.json", [{"id": 6, "kind": "a"}, {"id": 7}], modified=1)
+    finding = folder.result("totals").finding
+    assert finding is not None
+    assert (finding.code, str(finding.location)) == ("data-test-failed", "models/_more.yml:8:23")
+    assert '{"id":6,"kind":"a"}' in finding.why
+
+    done = folder.invoke("test", "--data", "--select", "source:more.kinds")
+    assert (done.code, done.out.splitlines()[-1]) == (1, "Done. PASS=0 WARN=0 ERROR=1 SKIP=0 TOTAL=1")
+    assert "1 value of `more__kinds` violates `unique_more_kinds_kind`" in done.out
+
+
 @pytest.mark.parametrize("condition", ["amount > rand()", "to_number(kind, 'x') > 1", "amount in (select 1)"])
 def test_a_condition_that_cannot_be_evaluated_is_shown_at_its_test(folder: ProjectFolder, condition: str) -> None:
     """What Spark cannot evaluate while rows flow is an error at the test, before the query starts."""

@@ -250,20 +250,23 @@ def test_rows_of_a_batch_model_and_no_rows_are_tested(shop: ProjectFolder) -> No
 
 
 @pytest.mark.slow
-def test_rows_of_postgres_are_tested(
-    shop: ProjectFolder, postgres: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("server", ["postgres", "mariadb"])
+def test_rows_of_a_database_server_are_tested(
+    shop: ProjectFolder, server: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Failures in a table of PostgreSQL are the same as in files."""
+    """Failures in a table of PostgreSQL or MariaDB are the same as in files, and can be stored."""
+    database: DatabaseServer = request.getfixturevalue(server)
     monkeypatch.setenv("SQLSTREAM_SECRET_DATABASE", PASSWORD)
     shop.write(
         {
-            "models/_sinks.yml": f"sinks:\n{postgres.sink('served')}\n",
+            "models/_sinks.yml": f"sinks:\n{database.sink('served')}\n",
             "models/orders.sql": MODEL.replace("SINK", "served"),
         }
     )
     assert shop.result().finding is None
-    code, results = check(shop)
+    code, results = check(shop, "--store-failures")
     assert (code, outcomes(results)) == (1, EXPECTED)
+    assert [row["id"] for row in stored(shop.root / results["positive"]["stored_in"])] == [2]
 
 
 BLOCKS = """

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlstream.app.data_tests.selectable_tests import selectable_tests
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import SelectableTest, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.graph import EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
+from sqlstream.compiler.graph import DATA_TEST, EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
 from sqlstream.compiler.manifest.manifest import build_manifest
 from sqlstream.compiler.rules.rule import terminal_models
 from sqlstream.errors import Finding
@@ -31,11 +32,12 @@ class NodeListing:
 
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> NodeListing:
-    """Returns the selected nodes, even if rules refuse a model. Includes unit tests and sinks only if the selection
-    asks for their resource type.
+    """Returns the selected nodes, even if rules refuse a model. Includes unit tests, data tests and sinks only if the
+    selection asks for their resource type, and data tests also if it names some with `test_name:`.
 
     Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
     """
+    tests: tuple[SelectableTest, ...] = ()
     if UNIT_TEST in selection.resource_types:
         from sqlstream.app.test.unit_tests import open_tests  # loads all that runs and prints tests
 
@@ -43,7 +45,9 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
         tested.check_readable()
         loaded, tests = tested.loaded, tested.nodes
     else:
-        loaded, tests = load_for_reading(request), ()
+        loaded = load_for_reading(request)
+    if DATA_TEST in selection.resource_types or any("test_name:" in each for each in selection.select):
+        tests = (*tests, *selectable_tests(loaded.compiled))
     chosen, unmatched = _choose(loaded.compiled, selection, tests)
     warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
@@ -81,10 +85,10 @@ def _guarantees(format_name: str) -> dict[str, Any]:
 
 
 def _entry(test: SelectableTest) -> Mapping[str, Any]:
-    """Returns the entry of a unit test as in dbt's manifest, without its rows."""
+    """Returns the entry of a unit test as in dbt's manifest, without its rows, or of a data test."""
     node = test.node
     return {
-        "resource_type": UNIT_TEST,
+        "resource_type": node.resource_type,
         "package_name": node.fqn[0],
         "original_file_path": node.path,
         "name": node.name,
@@ -92,7 +96,8 @@ def _entry(test: SelectableTest) -> Mapping[str, Any]:
         "fqn": list(node.fqn),
         "tags": sorted(node.tags),
         "config": node.config,
-        "depends_on": {"nodes": [test.model]},
+        "depends_on": {"nodes": [test.source or test.model]},
+        **({"test_metadata": {"name": node.kind}} if node.kind else {}),
     }
 
 
@@ -102,6 +107,8 @@ def _shown(unique_id: str, entry: Mapping[str, Any]) -> str:
         return f"{kind}:{named}"
     if kind == SEED:
         return named
+    if kind == DATA_TEST:
+        return f"{DATA_TEST}:{'.'.join(entry['fqn'][-2:])}"
     if kind == UNIT_TEST:
         return f"{UNIT_TEST}:{'.'.join(entry['fqn'][-2:])}"
     return ".".join(entry["fqn"])

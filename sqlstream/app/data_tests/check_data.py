@@ -13,13 +13,16 @@ from sqlstream.app.data_tests.results import (
     TestedModel,
     not_checked,
 )
+from sqlstream.app.data_tests.selectable_tests import selectable_tests
 from sqlstream.app.last_command import ShortCommand, project_arguments, selection_arguments
 from sqlstream.app.loading.load import load
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.session.signals import interruptible
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
+from sqlstream.compiler.graph import data_test_id
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.formats.formats import format_of
+from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted, quoted_list
 
 Notify = Callable[[DataTestResult, int], None]
@@ -39,7 +42,7 @@ def check_data(request: DataTestRequest, notify: Notify = lambda _result, _total
     tested, warnings = _chosen(loaded.compiled, request)
     project = loaded.compiled.project
     waiting = {each.unique_id: each for item in tested for each in not_checked(project.name, item)}
-    command = ShortCommand(project.root, project.target.name, _arguments(request))
+    command = ShortCommand(project.root, project.target.name, data_test_arguments(request))
     command.write([{**each.as_json(), "status": "pending"} for each in waiting.values()], succeeded=None)
     found: dict[str, DataTestResult] = {}
 
@@ -50,10 +53,10 @@ def check_data(request: DataTestRequest, notify: Notify = lambda _result, _total
         return not request.fail_fast or result.status not in (DataTestStatus.FAIL, DataTestStatus.ERROR)
 
     for item in tested:
-        if item.output is None:
+        if not item.can_be_read:
             for result in not_checked(project.name, item):
                 note(result)
-    readable = [item for item in tested if item.output is not None]
+    readable = [item for item in tested if item.can_be_read]
     if readable:
         from sqlstream.app.data_tests.stored_models import check_models  # loads pyspark
 
@@ -66,7 +69,7 @@ def check_data(request: DataTestRequest, notify: Notify = lambda _result, _total
     return results
 
 
-def _arguments(request: DataTestRequest) -> dict[str, object]:
+def data_test_arguments(request: DataTestRequest) -> dict[str, object]:
     """Returns the arguments of `test --data` as run_results.json records them."""
     return {
         "which": "test",
@@ -80,13 +83,14 @@ def _arguments(request: DataTestRequest) -> dict[str, object]:
 
 def _chosen(compiled: CompiledProject, request: DataTestRequest) -> tuple[list[TestedModel], tuple[Finding, ...]]:
     """Returns the selected models with data tests. Raises: FindingsError if there is none."""
-    nodes, warnings = select(compiled, request.selection)
+    nodes, warnings = select(compiled, request.selection, selectable_tests(compiled))
+    chosen, project = frozenset(nodes), compiled.project.name
     models = [compiled.models[node] for node in nodes if node in compiled.models]
-    tested = [
-        TestedModel(model, model.file.data_tests, *_readable(compiled, model))
-        for model in models
-        if model.file.data_tests and model.file.rows_of is None
-    ]
+    tested = []
+    for model in compiled.models.values():
+        tests = tuple(test for test in model.file.data_tests if data_test_id(project, model.name, test.name) in chosen)
+        if tests and model.file.rows_of is None:
+            tested.append(TestedModel(model, tests, *_readable(compiled, model), _static_source(compiled, model)))
     if not tested:
         message = "none of the selected models has a data test"
         if len(models) == 1:
@@ -99,6 +103,9 @@ def _chosen(compiled: CompiledProject, request: DataTestRequest) -> tuple[list[T
 
 def _readable(compiled: CompiledProject, model: CompiledModel) -> tuple[Output | None, str]:
     """Returns the first sink of a model whose rows can be read, or None and why there is none."""
+    if model.file.tests is not None:
+        is_static = _static_source(compiled, model) is not None
+        return None, "" if is_static else f"source `{model.file.tests}` is a stream; test the models that read it"
     if not model.outputs:
         return None, "it is a view: it has no sink; test the models that read it"
     outputs = [output for output in model.outputs if format_of(output.format).keeps_output]
@@ -109,6 +116,12 @@ def _readable(compiled: CompiledProject, model: CompiledModel) -> tuple[Output |
     if others:
         return None, f"{quoted_list(others)} also write to this place, so its rows are not only those of this model"
     return outputs[0], ""
+
+
+def _static_source(compiled: CompiledProject, model: CompiledModel) -> SourceTable | None:
+    """Returns the static table whose rows the tests of a model are about, None for the tests of other models."""
+    table = compiled.tables[model.reads[0].node_id] if model.file.tests is not None else None
+    return table if table is not None and table.mode == "batch" else None
 
 
 def _writes_to(model: CompiledModel, output: Output) -> bool:

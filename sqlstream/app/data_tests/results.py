@@ -9,10 +9,12 @@ from enum import StrEnum
 
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledModel, Output
+from sqlstream.compiler.graph import data_test_id
 from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.numbers import count_text, seconds_text
 from sqlstream.project.configuration.data_tests import DataTest
+from sqlstream.project.values import SourceTable
 from sqlstream.report.findings import finding_text
 from sqlstream.report.rows import json_text, row_objects, rows_text
 from sqlstream.report.table import node_line
@@ -101,19 +103,27 @@ class DataTestResults:
 
 @dataclass(frozen=True)
 class TestedModel:
-    """A model with data tests. `output` is its first sink whose rows can be read; without one, `reason` says why."""
+    """A model with data tests. `output` is its first sink whose rows can be read. The tests of a static `source` are
+    about its rows. Without any of them, `reason` says why.
+    """
 
     model: CompiledModel
     tests: tuple[DataTest, ...]
     output: Output | None
     reason: str = ""
+    source: SourceTable | None = None
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether there are rows to test."""
+        return self.output is not None or self.source is not None
 
 
 def not_checked(project: str, item: TestedModel) -> Iterator[DataTestResult]:
     """Yields the results of tests that are not checked."""
     sink = None if item.output is None else item.output.sink
     for test in item.tests:
-        unique_id = f"test.{project}.{item.model.name}.{test.name}"
+        unique_id = data_test_id(project, item.model.name, test.name)
         yield DataTestResult(
             unique_id,
             test.name,

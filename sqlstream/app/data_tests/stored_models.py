@@ -111,14 +111,11 @@ class _Checker:
 
     def check(self, item: TestedModel) -> Iterator[DataTestResult]:
         """Yields the results of the tests of a model."""
-        model, output = item.model, item.output
+        model = item.model
         waiting = list(not_checked(self.loaded.compiled.project.name, item))
         began = time.monotonic()
-        if output is None:
-            yield from waiting
-            return
         try:
-            rows = self._stored(model, output)
+            rows = self._rows(item)
         except FindingsError as error:
             yield from (replace(each, status=DataTestStatus.ERROR, finding=error.findings[0]) for each in waiting)
             return
@@ -131,6 +128,12 @@ class _Checker:
         seconds = time.monotonic() - began
         for each, test in zip(waiting, item.tests, strict=True):
             yield self._result(stored, test, replace(each, seconds=seconds), counted[test.name])
+
+    def _rows(self, item: TestedModel) -> DataFrame | None:
+        """Returns the rows to test, None if there are none yet. Raises: FindingsError."""
+        if item.source is not None:
+            return open_batch(self.inputs, item.source)
+        return None if item.output is None else self._stored(item.model, item.output)
 
     def _stored(self, model: CompiledModel, output: Output) -> DataFrame | None:
         """Returns the rows that a sink holds now, None before the first. Raises: FindingsError."""

@@ -42,10 +42,13 @@ from sqlstream.project.wording import alternatives, did_you_mean, quoted, quoted
 
 
 class SelectableTest(NamedTuple):
-    """A unit test as selectors see it, and the unique id of its model."""
+    """A unit test or a data test as selectors see it, and the unique id of its model. `source` is that of the source
+    whose rows it tests, None for tests of models.
+    """
 
     node: SelectableNode
     model: str
+    source: str | None = None
 
 
 def select(
@@ -54,7 +57,7 @@ def select(
     """Returns the selected unique ids, parents before children, and a warning for each criterion that matches nothing.
     Ids in `selection.nodes` that do not exist any more are left out, with a warning.
 
-    `tests` are the unit tests that can be selected. A selected model also selects its tests, as in dbt.
+    `tests` are the unit tests or data tests that can be selected. A selected model also selects its tests, as in dbt.
 
     A selection with `state:` may be empty, if nothing has changed. That is also a warning.
     Raises: FindingsError if any other selection is empty, or a selector is invalid; UsageError if there is no state to
@@ -188,7 +191,7 @@ def _with_tests(graph: SelectionGraph, tests: Sequence[SelectableTest]) -> Selec
 
 
 def _and_tests(nodes: frozenset[str], tests: Sequence[SelectableTest]) -> frozenset[str]:
-    return nodes | {test.node.unique_id for test in tests if test.model in nodes}
+    return nodes | {test.node.unique_id for test in tests if test.model in nodes or test.source in nodes}
 
 
 def _compares(graph: SelectionGraph, selection: Definition) -> bool:
@@ -257,8 +260,11 @@ def unmatched_finding(unmatched: Unmatched, severity: Severity) -> Finding:
         "run `sqlstream ls` to list them",
     )
     if unmatched.text.startswith(("unit_test:", "test_name:")):
-        why = "it matches no unit test of this project"
-        fix = "run `sqlstream ls --resource-type unit_test` to list them"
+        kinds, types = "unit test", "unit_test"
+        if unmatched.text.startswith("test_name:"):
+            kinds, types = "data test or unit test", "test --resource-type unit_test"
+        why = f"it matches no {kinds} that this command selects"
+        fix = f"run `sqlstream ls --resource-type {types}` to list them"
     if unmatched.compares:
         what = "data newer" if unmatched.text.lstrip("@+0123456789").startswith(f"{SOURCE_STATUS}:") else "a change"
         why = "no node in this project differs in this way from the saved state"

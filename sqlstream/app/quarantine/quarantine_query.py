@@ -21,6 +21,7 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.quarantine.quarantine import Quarantine, QuarantineRequest, Released, ReleaseRequest
 from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.session.target_storage import files_of, local_storage
 from sqlstream.app.stored.stored_query import terminal_model
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.own_rows import quarantine_name
@@ -46,13 +47,22 @@ from sqlstream.spark.writing.micro_batches import (
 from sqlstream.spark.writing.outputs import checked_rows
 from sqlstream.spark.writing.quarantine import quarantine_target
 from sqlstream.spark.writing.stored_rows import stored_rows
-from sqlstream.state.backfills import BackfillLog, Release, released_path, unfinished
-from sqlstream.state.checkpoints import unrestartable
-from sqlstream.state.layout import checkpoint_path
+from sqlstream.state.backfills import (
+    BackfillLog,
+    Release,
+    backfills_path,
+    readable_backfills,
+    released_path,
+    unfinished,
+)
+from sqlstream.state.checkpoints import last_commit, read_versions_file, unrestartable
+from sqlstream.state.layout import checkpoint_path, query_root
 from sqlstream.state.lost_outputs import find_query_id
 from sqlstream.state.shown_rows import ShownRows
 
 CODE = "cannot-release"
+
+_NOTHING_CHOSEN = "say which rows to release with --where, or release all with --all"
 
 _IDS = f"{QUARANTINE_ID} string"
 """What is read of released rows to know them."""
@@ -102,6 +112,8 @@ def release_rows(request: ReleaseRequest) -> Released:
     check_quarantine_of(loaded, model)
     if request.where is not None or request.every:  # what is only completed was checked before
         _check_keys(loaded, model, request)
+    else:
+        _check_interrupted(loaded, model)
     purpose = f"{'plan the release' if request.dry_run else 'release rows'} of {model.name}"
     with checked_query(loaded, model, request.project, purpose, writes=not request.dry_run) as found:
         return _Releasing(*found, request).run()
@@ -137,6 +149,19 @@ def _check_keys(loaded: Loaded, model: CompiledModel, request: ReleaseRequest) -
             "set sequence_by, with which the latest row wins; or add --replace if the sink has no later rows with "
             "these keys",
         )
+
+
+def _check_interrupted(loaded: Loaded, model: CompiledModel) -> None:
+    """Checks that there is a release to complete, if the storage can be read without Spark. Raises: UsageError."""
+    storage = local_storage(loaded)
+    root = None if storage is None else query_root(storage, model.query_id, model.config.checkpoint)
+    if root is None or not root.startswith("/"):
+        return
+    version = read_versions_file(files_of, root).current
+    files, folder = files_of(root)
+    log = readable_backfills(files.read_text(backfills_path(folder, version)))
+    if not log.entries or log.unfinished(last_commit(files, folder, version)) is None:
+        raise UsageError(_NOTHING_CHOSEN)
 
 
 @contextmanager
@@ -202,7 +227,7 @@ class _Releasing:
             done = replace(done, completed=begun.release.rows, completed_batch=begun.batch)
         if request.where is None and not request.every:
             if begun is None:
-                raise UsageError("say which rows to release with --where, or release all with --all")
+                raise UsageError(_NOTHING_CHOSEN)
             return done
         with _kept_rows(self.query, self.checks, writer.log, last) as left:
             return done if left is None else self._release(writer, self._changed(_where(left, request.where)), done)

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlstream.app.backfill.backfill import BackfillRequest, read_backfill
+from sqlstream.app.data_tests.results import DataTestRequest
 from sqlstream.app.last_command import HIDDEN, LastCommand, command_line, read_last, read_run_request, read_selection
 from sqlstream.app.loading.artifacts import RUN_RESULTS
 from sqlstream.app.request import ProjectRequest, RunRequest, UnitTestRequest
@@ -15,6 +16,7 @@ from sqlstream.app.run.build import build_models
 from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.app.run.run import run_models
 from sqlstream.app.status.status import RunStatus
+from sqlstream.compiler.graph import DATA_TEST, UNIT_TEST
 from sqlstream.errors import UsageError
 from sqlstream.numbers import plural
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
@@ -44,7 +46,7 @@ class Retry:
     """A command to repeat: its name, its request (None if there is nothing to retry), and a sentence about it."""
 
     which: str
-    request: RunRequest | UnitTestRequest | BackfillRequest | None
+    request: RunRequest | UnitTestRequest | DataTestRequest | BackfillRequest | None
     text: str
 
     @property
@@ -61,8 +63,6 @@ def plan_retry(request: RetryRequest) -> Retry:
     """Returns what to repeat. Starts nothing. Raises: UsageError if there is no command that can be repeated."""
     folder = request.state or find_project_root(request.project.folder) / ARTIFACTS_FOLDER
     last = read_last(folder)
-    if last.which == "test" and last.arguments.get("data"):
-        raise UsageError("`retry` cannot repeat `sqlstream test --data`; run it again")
     if last.life is RunStatus.RUNNING:
         raise UsageError(f"`{command_line(last.arguments)}` is still running; wait for its end")
     if not last.failed and not last.is_refused:
@@ -101,7 +101,7 @@ def _project(last: LastCommand, request: RetryRequest, file: str) -> ProjectRequ
 
 def _request(
     last: LastCommand, project: ProjectRequest, request: RetryRequest
-) -> RunRequest | UnitTestRequest | BackfillRequest:
+) -> RunRequest | UnitTestRequest | DataTestRequest | BackfillRequest:
     arguments = last.arguments
     if last.which == "backfill":
         return read_backfill(arguments, project)
@@ -109,6 +109,8 @@ def _request(
     if not last.is_refused:
         nodes = frozenset(entry["unique_id"] for entry in last.failed)
         selection = replace(selection, select=(), exclude=(), selector=None, nodes=nodes)
+    if last.which == "test" and arguments.get("data"):
+        return DataTestRequest(project, selection, bool(arguments["fail_fast"]), bool(arguments["store_failures"]))
     if last.which == "test":
         return UnitTestRequest(project, selection, bool(arguments["fail_fast"]), bool(arguments["equivalence"]))
     if last.which not in ("run", "build"):
@@ -137,6 +139,9 @@ def _text(last: LastCommand) -> str:
     return f"Retrying {command}: {len(last.failed)} of {plural(len(last.entries), 'node')}: {names}"
 
 
+_TESTS = {UNIT_TEST: "unit test", DATA_TEST: "data test"}
+
+
 def _name(unique_id: str) -> str:
     kind, _, name = unique_id.split(".", 2)
-    return f"unit test {name}" if kind == "unit_test" else name
+    return f"{_TESTS[kind]} {name}" if kind in _TESTS else name

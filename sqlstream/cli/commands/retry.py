@@ -84,10 +84,14 @@ def _repeat(planned: Retry, output: str, debug: bool) -> int:
     """Repeats a command that starts no query."""
     from sqlstream.app.backfill.backfill import BackfillRequest, backfilled_json, backfilled_text
     from sqlstream.app.backfill.backfill_query import backfill_query  # loads pyspark
+    from sqlstream.app.data_tests.results import DataTestRequest
     from sqlstream.app.test.unit_tests import run_tests
+    from sqlstream.cli.data_test_output import check_data_tests
     from sqlstream.cli.test_output import print_outcome, result_printer
 
     request = planned.request
+    if isinstance(request, DataTestRequest):
+        return check_data_tests(request, output, debug)
     with refusals_printed(output, debug):
         if isinstance(request, UnitTestRequest):
             outcome = run_tests(request, result_printer(output))

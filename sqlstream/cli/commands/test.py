@@ -12,13 +12,12 @@ from click.core import ParameterSource
 from sqlstream.app.request import ProjectRequest, Selection, UnitTestRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.options import project_options, selection_options
-from sqlstream.cli.output import DONE, FAILED, echo_progress, echo_warnings, output_option, refusals_printed
+from sqlstream.cli.output import DONE, FAILED, echo_progress, output_option, refusals_printed
 from sqlstream.cli.terminal import terminal_width
 from sqlstream.errors import UsageError
 from sqlstream.report.findings import findings_text
 
 if TYPE_CHECKING:
-    from sqlstream.app.data_tests.results import DataTestRequest, DataTestResult
     from sqlstream.app.test.unit_tests import UnitTestOutcome
     from sqlstream.state.runs.case_outcomes import Coverage
 
@@ -127,8 +126,9 @@ def test(
             option = "--equivalence" if equivalence else "--coverage-min"
             raise UsageError(f"--data and {option} cannot be combined; {option} is about unit tests")
         from sqlstream.app.data_tests.results import DataTestRequest
+        from sqlstream.cli.data_test_output import check_data_tests
 
-        return _check_data(DataTestRequest(project, selection, fail_fast, store_failures), output, debug)
+        return check_data_tests(DataTestRequest(project, selection, fail_fast, store_failures), output, debug)
     if (
         store_failures
         and click.get_current_context().get_parameter_source("store_failures") is ParameterSource.COMMANDLINE
@@ -150,27 +150,6 @@ def test(
         for line in update_expectations(request.project.folder, outcome.results):
             echo_progress(line)
     return DONE if outcome.succeeded and _covers_enough(request, coverage_min) else FAILED
-
-
-def _check_data(request: DataTestRequest, output: str, debug: bool) -> int:
-    from sqlstream.app.data_tests.check_data import check_data
-    from sqlstream.app.data_tests.results import done_text, result_text, results_json
-
-    count, width = 0, terminal_width()
-
-    def show(result: DataTestResult, total: int) -> None:
-        nonlocal count
-        count += 1
-        click.echo(result_text(result, count, total, width))
-
-    with refusals_printed(output, debug):
-        results = check_data(request, show) if output == "text" else check_data(request)
-    if output == "json":
-        click.echo(results_json(results))
-    else:
-        echo_warnings(results.warnings)
-        click.echo(f"\n{done_text(results)}")
-    return DONE if results.succeeded else FAILED
 
 
 def _check_modes(given: Sequence[str], junit_xml: Path | None) -> None:

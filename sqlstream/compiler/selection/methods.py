@@ -61,7 +61,8 @@ class SelectableNode:
     the project. `config` is the effective configuration with at least `enabled`, `tags` and `meta`. `sinks` are the
     names of the sinks to which its query writes; `source_name` the source of a source table. `states` are the `STATES`
     from a comparison with a saved manifest; None without a comparison. `is_fresher`
-    is whether a source has newer data than in a saved sources.json; None without a comparison.
+    is whether a source has newer data than in a saved sources.json; None without a comparison. `kind` is what a data
+    test tests, such as `not_null`.
     """
 
     unique_id: str
@@ -77,6 +78,7 @@ class SelectableNode:
     states: frozenset[str] | None = None
     is_fresher: bool | None = None
     version: ModelVersion | None = None
+    kind: str = ""
 
 
 class NoStateError(ValueError):
@@ -264,6 +266,20 @@ def _by_unit_test(criterion: Criterion) -> Matcher:
     )
 
 
+def _by_test_name(criterion: Criterion) -> Matcher:
+    """Matches a unit test, or a data test by its name, with or without its model, or by the kind of test, as in dbt."""
+    by_unit_test = _by_unit_test(criterion)
+    return lambda node: (
+        by_unit_test(node)
+        or (
+            node.resource_type == "test"
+            and any(
+                fnmatchcase(name, criterion.value) for name in (node.name, f"{node.fqn[-2]}.{node.name}", node.kind)
+            )
+        )
+    )
+
+
 def _by_resource_type(criterion: Criterion) -> Matcher:
     if criterion.value not in DBT_RESOURCE_TYPES:
         close = nearest(criterion.value, DBT_RESOURCE_TYPES[:4]) or DBT_RESOURCE_TYPES[:4]
@@ -343,7 +359,7 @@ METHODS: Mapping[str, Callable[[Criterion], Matcher]] = {
     "config": _by_config,
     "resource_type": _by_resource_type,
     "unit_test": _by_unit_test,
-    "test_name": _by_unit_test,
+    "test_name": _by_test_name,
     "package": _by_package,
     STATE: _by_state,
     SOURCE_STATUS: _by_source_status,

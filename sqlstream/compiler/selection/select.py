@@ -279,6 +279,13 @@ def _unit_tests(nodes: _Nodes) -> Iterator[_Candidate]:
     yield from _plain(".".join(node.fqn[-2:]) for node in tests)
 
 
+def _tests(nodes: _Nodes) -> Iterator[_Candidate]:
+    """Yields unit tests, and data tests by name, with and without their model, and by kind."""
+    yield from _unit_tests(nodes)
+    tests = [node for node in nodes if node.resource_type == "test"]
+    yield from _plain(name for node in tests for name in (node.name, f"{node.fqn[-2]}.{node.name}", node.kind))
+
+
 def _paths(nodes: _Nodes) -> Iterator[_Candidate]:
     """Yields files and folders by path and name."""
     files = {PurePosixPath(path) for node in nodes for path in (node.path, node.properties_path) if path}
@@ -307,7 +314,7 @@ _KINDS: Mapping[str, Callable[[_Nodes], Iterator[_Candidate]]] = {
     "tag": lambda nodes: _plain(tag for node in nodes for tag in node.tags),
     "source": _sources,
     "unit_test": _unit_tests,
-    "test_name": _unit_tests,
+    "test_name": _tests,
     "exposure": lambda nodes: _plain(node.name for node in nodes if node.resource_type == "exposure"),
     "group": lambda nodes: _plain(str(node.config["group"]) for node in nodes if node.config.get("group")),
     "access": lambda nodes: _plain(str(node.config["access"]) for node in nodes if node.config.get("access")),

@@ -69,6 +69,7 @@ class SourceColumn(DeclaredColumn):
     required: bool = Field(
         False, description="For json, csv, xml and Kafka's messages: whether a record without a value is corrupt."
     )
+    data_tests: Listed = Field((), description=_DATA_TESTS)
 
 
 class SchemaRegistry(Document):
@@ -116,6 +117,7 @@ class TableDocument(Document):
     columns: tuple[SourceColumn, ...] = Field(
         (), description="The columns. If all have a data_type, they are the schema."
     )
+    data_tests: Listed = Field((), description=_DATA_TESTS)
     options: Options = Field(default_factory=dict, description="Options for Spark's reader.")
     mode: Literal["stream", "batch"] = Field(
         "stream", description="Whether to read it as a stream, or as a static table (batch)."

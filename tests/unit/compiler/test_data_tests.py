@@ -192,15 +192,15 @@ def test_two_tests_of_a_name_are_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_sources_and_seeds_have_no_data_tests(tmp_path: Path) -> None:
-    """A source or a seed has no data tests; the fix says where they belong."""
+def test_a_whole_source_has_no_data_tests(tmp_path: Path) -> None:
+    """Tables of a source have data tests, the source has none; the fix says where they belong."""
     compiled(tmp_path)
-    text = FILES["sources.yml"].replace("schema:", "data_tests: [], schema:")
+    text = FILES["sources.yml"].replace("name: shop\n", "name: shop\n    data_tests: []\n")
     (tmp_path / "sources.yml").write_text(text)
     with pytest.raises(FindingsError) as caught:
         compile_models(ProjectRequest(tmp_path))
     (found,) = caught.value.findings
-    assert (found.code, found.fix.partition(",")[0]) == ("unknown-key", "use `data_tests:` of a model or its columns")
+    assert (found.code, found.fix.partition(",")[0]) == ("unknown-key", "use `data_tests:` of a table of the source")
 
 
 QUARANTINE = "- expression_is_true: {name: small, expression: id < 10, on_violation: quarantine}"

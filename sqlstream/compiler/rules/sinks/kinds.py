@@ -283,12 +283,15 @@ def misplaced_quarantines(compiled: CompiledProject) -> Problems:
 
 def _misplaced_quarantine(model: CompiledModel, otherwise: str) -> tuple[str, str] | None:
     """Returns why the query of a model cannot write to a quarantine, and what to do instead, such as `otherwise`."""
+    if model.file.tests is not None:
+        why = f"many queries can read source `{model.file.tests}`, and each would write its rows"
+        return why, f"{otherwise}; or move the test to a model with a sink, whose query writes them once"
     if model.output is None:
         why = f"`{model.name}` is a view, so no query writes its rows to a sink"
         return why, f"{otherwise}; or give the model a sink, and read its rows with materialized='stored'"
     if not model.streaming:
-        why = f"`{model.name}` is a batch model, and only the micro-batches of a stream can be written to two sinks"
-        return why, otherwise
+        why = f"`{model.name}` is a batch model: it has no checkpoint, which makes the rows of two sinks one step"
+        return why, f"{otherwise}; and a second batch model can select the other rows"
     if model.config.output_mode == "complete":
         why = "in complete mode each batch has all rows again, also those that are in the quarantine already"
         return why, f"{otherwise}, or output_mode='update'"

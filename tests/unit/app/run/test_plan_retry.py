@@ -13,6 +13,8 @@ import pytest
 
 from sqlstream import ProjectRequest, RunRequest
 from sqlstream.app.backfill.backfill import BackfillRequest, backfill_arguments
+from sqlstream.app.data_tests.check_data import data_test_arguments
+from sqlstream.app.data_tests.results import DataTestRequest
 from sqlstream.app.last_command import arguments_of_tests, command_line, run_arguments
 from sqlstream.app.request import CAUGHT_UP, RunOptions, Selection, UnitTestRequest
 from sqlstream.app.run.retry import RetryRequest, plan_retry
@@ -118,6 +120,36 @@ def test_a_retry_has_every_option_of_the_command(root: Path) -> None:
     found = retried(root)
 
     assert {name: getattr(found, name) for name in names} == {name: getattr(given, name) for name in names}
+
+
+def test_a_retry_checks_the_data_tests_that_did_not_pass(root: Path) -> None:
+    """Data tests that failed, or were not checked, are checked again; those without rows to read are not."""
+    project = ProjectRequest(root, target="prod")
+    arguments = data_test_arguments(DataTestRequest(project, Selection(("orders",)), True, store_failures=True))
+    statuses = {
+        "fail": None,
+        "error": None,
+        "pending": None,
+        "skipped": None,
+        "pass": None,
+        "warn": None,
+        "view": "a view",
+    }
+    entries = [
+        {"unique_id": f"test.p.orders.{name}", "status": name if why is None else "skipped", "reason": why}
+        | {"kind": "data_test"}
+        for name, why in statuses.items()
+    ]
+    write_results(root, arguments, *entries)
+    planned = plan_retry(RetryRequest(ProjectRequest(root)))
+    nodes = frozenset(f"test.p.orders.{name}" for name in ("fail", "error", "pending", "skipped"))
+    found = planned.request
+    assert isinstance(found, DataTestRequest)
+    assert (found.selection.nodes, found.fail_fast, found.store_failures) == (nodes, True, True)
+    assert "4 of 7 nodes: data test orders.fail, " in planned.text
+
+    write_results(root, arguments, *entries[4:], status="success")
+    assert plan_retry(RetryRequest(ProjectRequest(root))).request is None
 
 
 @pytest.mark.parametrize(("fail_fast", "repeated"), [(False, {"b"}), (True, {"a", "b"})])
