@@ -176,7 +176,7 @@ class _Columns:
     def fields(self) -> tuple[Field, ...]:
         """The columns, none if the list has templates or columns without a type."""
         entries = self.items if isinstance(self.items, list) else []
-        if not all(isinstance(each, dict) and each.get("data_type") for each in entries):
+        if not all(isinstance(each, dict) and each.get("name") and each.get("data_type") for each in entries):
             return ()
         columns = (f"`{str(each['name']).replace('`', '``')}` {each['data_type']}" for each in entries)
         return _fields_in(", ".join(columns))
