@@ -188,6 +188,7 @@ CODES: dict[str, str] = {
     "data-test-failed": "Rows violate a data test: with `on_violation: fail`, or in `sqlstream test --data`.",
     "corrupt-record": "A record of a source cannot be read.",
     "schema-changed": "A record of a source has fields that are not declared.",
+    "new-fields": "A source with `schema_changes: evolve` has fields that are not declared.",
     "internal-error": "A bug in sqlstream ended a query or a unit test; the others continue.",
     # checkpoints
     "state-change": "A stateful query has changed since its checkpoint was written.",
@@ -238,6 +239,7 @@ ADVICE = frozenset(
         "join-type",
         "lateral-join",
         "missing-ref",
+        "new-fields",
         "no-models",
         "not-followed",
         "repeated-state",
@@ -337,7 +339,7 @@ PROTECTS_ROWS = frozenset(
 )
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
 
-FOUND_BY_RUNS = frozenset({"small-files", "watermark-ahead"})
+FOUND_BY_RUNS = frozenset({"new-fields", "small-files", "watermark-ahead"})
 """The codes among them and the warnings that only a run finds, so that a comment which allows one is never unused."""
 
 LOWERABLE = ADVICE | SPARK_DECIDES | PROTECTS_ROWS

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from sqlstream.app.alerts.alerts_sink import Write as WriteAlerts
 from sqlstream.app.alerts.evaluation import QueryRules
 from sqlstream.app.alerts.run_alerts import RunAlerts, alerting, query_rules
+from sqlstream.app.evolve.patches import SchemaPatches
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.observe.health import Heartbeat, liveness, readiness
 from sqlstream.app.observe.metrics import RunFacts, RunMetrics
@@ -21,7 +22,7 @@ from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.alerts import AlertKind
-from sqlstream.state.runs.events import AlertChanged
+from sqlstream.state.runs.events import AlertChanged, WarningEmitted
 from sqlstream.version import __version__
 
 
@@ -51,11 +52,11 @@ def following(
     loaded: Loaded,
     models: Sequence[CompiledModel],
     request: RunRequest,
-    emit: Callable[[AlertChanged], None],
+    emit: Callable[[AlertChanged | WarningEmitted], None],
     report: Callable[[str], None],
 ) -> Iterator[RunFollowers]:
-    """Starts what follows a run of `models` for the body, and closes it after it. `emit` gets the changes of alerts,
-    and `report` sentences for the user, both in any thread.
+    """Starts what follows a run of `models` for the body, and closes it after it. `emit` gets the changes of alerts and
+    warnings, and `report` sentences for the user, both in any thread.
 
     Raises: FindingsError, UsageError, if something cannot work.
     """
@@ -90,6 +91,8 @@ def following(
         observers += [sink] if sink is not None else []
         alerts = stack.enter_context(alerting(loaded, rules, request.project.env, emit, report, reader.lags))
         observers += [alerts.observer] if alerts is not None else []
+        patches = SchemaPatches(loaded.compiled.project, emit)
+        observers += [patches] if patches.is_needed else []
         started = Observers(observers, report)
         stack.enter_context(observing(started))
         try:

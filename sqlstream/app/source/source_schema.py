@@ -4,7 +4,6 @@ of a registry.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,7 @@ from sqlstream.project.messages.avro import (
 from sqlstream.project.types.data_types import DataType, Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import did_you_mean
-from sqlstream.project.yaml.writing import flow_text
+from sqlstream.project.yaml.writing import scalar_text
 from sqlstream.report.rows import json_text, shown_text
 from sqlstream.spark.reading.infer import InferredColumn, SourceColumns
 from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
@@ -138,13 +137,6 @@ def _unreadable(table: SourceTable, subject: str, why: str) -> Finding:
     )
 
 
-PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
-"""Text that needs no quotes in block YAML."""
-
-WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", "~"})
-"""Words that YAML 1.1 does not read as text."""
-
-
 def columns_yaml(found: SourceColumns) -> str:
     """Returns `columns:` with the indentation of the table's keys, and a comment on where the columns come from."""
     margin = " " * found.indent
@@ -217,17 +209,11 @@ def _comments(found: SourceColumns) -> list[str]:
 
 
 def _column(column: InferredColumn, *, typed: bool) -> list[str]:
-    lines = [f"  - name: {_scalar(column.name)}"]
+    lines = [f"  - name: {scalar_text(column.name)}"]
     if typed:
-        lines.append(f"    data_type: {_scalar(column.data_type)}")
+        lines.append(f"    data_type: {scalar_text(column.data_type)}")
     if note := "; ".join(column.notes if typed else [column.data_type, *column.notes]):
         lines[-1] += f"  # {note}"
     if column.description:
-        lines.append(f"    description: {_scalar(column.description)}")
+        lines.append(f"    description: {scalar_text(column.description)}")
     return lines
-
-
-def _scalar(text: str) -> str:
-    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
-        return text
-    return flow_text(text)

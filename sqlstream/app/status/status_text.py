@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from sqlstream.app.evolve.patches import patch_path
 from sqlstream.app.status.lags_text import progress_json, progress_texts
 from sqlstream.app.status.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 from sqlstream.numbers import plural, since_text
@@ -40,6 +41,9 @@ def _recorded(status: ProjectStatus, now: datetime, width: int | None) -> Iterat
     violations = [line for query in status.queries for line in _violations(query)]
     if violations:
         yield "\n".join(violations)
+    patched = {source: None for query in status.queries for source in query.entry.get("new_types") or ()}
+    if patched:
+        yield "\n".join(f"{source} has new fields, see {patch_path(source)}" for source in patched)
     yield from silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
     for query in status.queries:
         yield from _notes(query, now)

@@ -14,7 +14,7 @@ from sqlstream.project.wording import quoted
 JSON = "json"
 
 RESCUED = "_rescued_data"
-"""The column that `schema_changes: rescue` adds: the fields that are not declared, as a JSON object."""
+"""The column that `schema_changes: rescue` and `evolve` add: the fields that are not declared, as a JSON object."""
 
 _ONE_LINE = {"multiLine": ("false",), "lineSep": (), "encoding": ("utf-8", "utf8"), "charset": ("utf-8", "utf8")}
 """The values of options of files with which each line is a record in UTF-8."""
@@ -47,7 +47,7 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
         yield _problem(
             table,
             "schema_changes",
-            f"declares the column `{RESCUED}`, which schema_changes: rescue adds",
+            f"declares the column `{RESCUED}`, which schema_changes: {table.schema_changes} adds",
             "its values come from the fields that are not declared, not from a field of this name",
             f"remove the column `{RESCUED}`; models can select it",
         )
@@ -86,7 +86,12 @@ def with_rescued(table: SourceTable) -> SourceTable:
 
 def rescues(table: SourceTable) -> bool:
     """Returns whether `table` has the column of rescued fields."""
-    return table.schema_changes == "rescue"
+    return table.schema_changes in ("rescue", "evolve")
+
+
+def evolves(table: SourceTable) -> bool:
+    """Returns whether runs write the declaration of the new fields of `table`."""
+    return table.schema_changes == "evolve"
 
 
 def _problem(table: SourceTable, key: str, problem: str, why: str, fix: str, code: str = "invalid-value") -> Finding:

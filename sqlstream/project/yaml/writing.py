@@ -59,6 +59,18 @@ def flow_text(value: object) -> str:
     return dumped.strip()[1:-1]
 
 
+_PLAIN = re.compile(r"[A-Za-z_](?:[\w .,()<>/`'-]|:(?=\S)|(?<=\S)#)*(?<![ :])")
+"""Text that needs no quotes in block YAML."""
+
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", "~"})
+"""Words that YAML 1.1 does not read as text."""
+
+
+def scalar_text(text: str) -> str:
+    """Returns a text as the value of a key of block YAML, with quotes only if it needs them."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else flow_text(text)
+
+
 def _escaped(value: object) -> object:
     """Returns the value with each text that Jinja would read as a template as an expression whose value is the text.
 

@@ -201,7 +201,7 @@ def _refused_finding(record: RefusedRecord, what: str, place: Place, secrets: Se
     if record.start == NEW_FIELD:
         problem = f"a record of {where} has fields that are not declared"
         why = f"in {record.place}, they are {printable(record.reason)}"
-        fix = "declare them, or set schema_changes: rescue or ignore in the source; then run again"
+        fix = "declare them, or set schema_changes: evolve, rescue or ignore in the source; then run again"
     else:
         where = f"{record.place}, which {where} reads," if record.place else where
         problem = f"a record of {where} is corrupt"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, count, every, lit
-from pyspark.sql.types import ArrayType, DataType, DateType, MapType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.declarations.on_corrupt import CORRUPT_COLUMN
@@ -23,6 +23,7 @@ from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.preview import as_batch, open_batch
 from sqlstream.spark.reading.sources import has_own_columns, quoted
 from sqlstream.spark.reading.type_text import (
+    TIME_PATTERNS,
     TIMES,
     stored_fits,
     text_fits,
@@ -33,12 +34,6 @@ from sqlstream.spark.reading.type_text import (
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
 """Options that select the files of a source."""
-
-TIME_PATTERNS: tuple[tuple[DataType, str], ...] = (
-    (TimestampType(), r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$"),
-    (DateType(), r"^\d{4}-\d\d-\d\d$"),
-)
-"""Patterns of text that is a time. Spark's own inference for JSON (`inferTimestamp`) takes a zip code for a year."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from pyspark.sql.functions import (
     from_json,
     get,
     json_object_keys,
+    length,
     lit,
     map_concat,
     map_contains_key,
@@ -40,11 +41,13 @@ from pyspark.sql.functions import (
     parse_json,
     raise_error,
     reverse,
+    schema_of_variant,
     size,
     spark_partition_id,
     struct,
     substring,
     to_json,
+    to_variant_object,
     transform,
     transform_values,
     try_element_at,
@@ -55,8 +58,10 @@ from pyspark.sql.functions import filter as filter_
 from pyspark.sql.functions import slice as slice_
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from sqlstream.project.declarations.schema_changes import evolves
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import NEW_FIELD, is_good
+from sqlstream.spark.reading.type_text import TIME_PATTERNS
 
 FOUND = "_sqlstream_new_fields"
 """The column with the names of the new fields of a record; models do not see it."""
@@ -71,6 +76,9 @@ MOST_SETS, SKETCHED_SETS = 50, 1_000
 """The most sets of new fields that a batch reports, those that most records have; and the most that are counted
 exactly: with more of them, counts are estimates.
 """
+
+LONGEST_TYPE = 4_000
+"""The most characters of the types of the new fields of one record."""
 
 _FIELDS = "map<string,variant>"
 
@@ -91,8 +99,8 @@ class NewFields:
 
     def found(self, frame: DataFrame, metric: str | Observation | None) -> DataFrame:
         """Returns `frame` with the column `FOUND`. With a `metric`, Spark counts the records with new fields as `rows`,
-        and each set of such fields. With `schema_changes: fail`, a query fails at such a record, with an error that
-        `read_corrupt_record` recognizes.
+        and each set of such fields; of a source that evolves, also each set of their types. With `schema_changes:
+        fail`, a query fails at such a record, with an error that `read_corrupt_record` recognizes.
         """
         # it depends on the partition, so that Spark does not compute it again for each use
         frame = frame.withColumn(FOUND, when(spark_partition_id() >= 0, array_distinct(self._names())))
@@ -100,7 +108,11 @@ class NewFields:
         named = transform(slice_(col(FOUND), 1, MOST_NAMES), lambda name: substring(name, 1, LONGEST_NAME))
         if metric is not None:
             sets = call_function("approx_top_k", when(is_new, to_json(named)), lit(MOST_SETS), lit(SKETCHED_SETS))
-            frame = frame.observe(metric, count_if(is_new).alias("rows"), sets.alias("sets"))
+            counts = [count_if(is_new).alias("rows"), sets.alias("sets")]
+            if evolves(self.table):
+                types = call_function("approx_top_k", when(is_new, self._types()), lit(MOST_SETS), lit(SKETCHED_SETS))
+                counts.append(types.alias("types"))
+            frame = frame.observe(metric, *counts)
         if self.table.schema_changes != "fail":
             return frame
         start = lit(f"{NEW_FIELD}\n{self.table.full_name}\n")
@@ -116,6 +128,12 @@ class NewFields:
             unknown = map_concat(map_filter(path, lambda name, _value: ~map_contains_key(unknown, name)), unknown)
         return when(size(col(FOUND)) > 0, to_json(unknown))
 
+    def _types(self) -> Column:
+        """Returns the types of the new fields as `read_found_type` reads them; null if the text is too long."""
+        unknown = transform_values(_unknown_fields(self._fields, self.declared), lambda _name, value: _as_time(value))
+        text = schema_of_variant(to_variant_object(unknown))
+        return when(length(text) <= LONGEST_TYPE, text)
+
     def _names(self) -> Column:
         keys = coalesce(json_object_keys(self.text), map_keys(self._fields))
         unknown = coalesce(array_except(keys, _texts(self.declared.names)), _texts([]))
@@ -128,6 +146,15 @@ class NewFields:
         texts = from_json(self.text, "map<string,string>", dict(self.options))
         fields = from_json(self.text, _FIELDS, dict(self.options))
         return _without_repeated(coalesce(fields, transform_values(texts, lambda _name, value: value.cast("variant"))))
+
+
+def _as_time(value: Column) -> Column:
+    """Returns a text that is a time as one, and any other value as it is."""
+    text = when(schema_of_variant(value) == "STRING", try_variant_get(value, "$", "string"))
+    for kind, pattern in TIME_PATTERNS:
+        time = when(text.rlike(pattern), text.try_cast(kind))
+        value = coalesce(time.cast("variant"), value)
+    return value
 
 
 def _without_repeated(fields: Column) -> Column:

@@ -29,6 +29,12 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 HAS_DAY = r"^[\s\x00-\x1f]*[+-]?\d{4}"
 """The beginning of a text with a day. Spark reads a text without one, such as 08:30 or T8, as a time of today."""
 
+TIME_PATTERNS: tuple[tuple[DataType, str], ...] = (
+    (TimestampType(), r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$"),
+    (DateType(), r"^\d{4}-\d\d-\d\d$"),
+)
+"""Patterns of text that is a time. Spark's own inference for JSON (`inferTimestamp`) takes a zip code for a year."""
+
 TIMES = (DateType, TimestampType, TimestampNTZType)
 
 

@@ -14,6 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlstream.figures import ADDED, DURATION_BUCKETS
+from sqlstream.project.types.data_types import Struct, type_ddl
+from sqlstream.project.types.ddl import parse_type
+from sqlstream.project.types.found_types import merge_found, read_found_type
 from sqlstream.state.ledger import SourceUse
 from sqlstream.state.sources.lag import add_lags, source_lag
 
@@ -92,7 +95,8 @@ class BatchProgress:
     `dropped_static` those of static tables; `rows_in` includes the others. `data_tests` has the rows that passed and
     failed each data test, as `model.test`. `new_field_rows` counts the records with fields that their sources do not
     declare, of sources with `schema_changes`; `new_fields` has the records with each of the most frequent ones, by
-    source and field. `quarantined_rows` counts those that data tests sent to the quarantine of the model.
+    source and field; `new_types` has the types of those that `schema_changes: evolve` declares, by source as DDL.
+    `quarantined_rows` counts the rows that data tests sent to the quarantine of the model.
 
     Has each figure of `FIGURES` under its name, except those of the query.
     """
@@ -117,6 +121,7 @@ class BatchProgress:
     new_field_rows: int = 0
     quarantined_rows: int = 0
     new_fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    new_types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def violations(self) -> int:
@@ -247,6 +252,7 @@ def read_progress(
         new_field_rows=_observed(observed, NEW_FIELDS),
         quarantined_rows=(observed.get(ROWS_OUT) or {}).get(QUARANTINED_ROWS) or 0,
         new_fields=_new_fields(observed),
+        new_types=_new_types(observed),
     )
 
 
@@ -273,6 +279,28 @@ def _new_fields(observed: Mapping[str, Any]) -> dict[str, dict[str, int]]:
                 fields = found.setdefault(source, {})
                 fields[new] = fields.get(new, 0) + each["count"]
     return found
+
+
+def _new_types(observed: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, row in observed.items():
+        source = name.removeprefix(NEW_FIELDS).rpartition("/")[0]
+        for each in (row or {}).get("types") or () if name.startswith(NEW_FIELDS) else ():
+            kind = read_found_type(each["item"] or "")
+            if kind is not None:
+                found[source] = merged_types(found.get(source), type_ddl(kind))
+    return found
+
+
+def merged_types(one: str | None, other: str) -> str:
+    """Returns the types of the new fields in two batches, as DDL: of at most `FIELDS_KEPT`, and without those that
+    would make it too long.
+    """
+    if one is None:
+        return other
+    merged = merge_found(parse_type(one), parse_type(other))
+    text = type_ddl(Struct(merged.fields[:FIELDS_KEPT]) if isinstance(merged, Struct) else merged)
+    return one if len(text) > LONGEST_TYPES else text
 
 
 def _observed(observed: Mapping[str, Any], prefix: str) -> int:
@@ -358,6 +386,9 @@ def total(counts: Iterable[int | None]) -> int | None:
 FIELDS_KEPT = 100
 """The most new fields of a source whose sums are kept, those of most records: ids as names have no end."""
 
+LONGEST_TYPES = 20_000
+"""The most characters of the types of new fields of a source."""
+
 RATES_KEPT = 20
 """The number of rates to keep, one per batch: as many as a small chart shows."""
 
@@ -391,7 +422,7 @@ class Figures:
 
     `durations` counts batches by the first of `DURATION_BUCKETS` that is not exceeded; the last count is of longer
     batches. `parts_ms`, `source_rows`, `data_tests` and `new_fields` are sums by the names of parts, sources, tests and
-    fields.
+    fields. `new_types` has the types of all new fields, by source.
     """
 
     batches: int = 0
@@ -406,6 +437,7 @@ class Figures:
     quiet: SilentSpan = field(default_factory=SilentSpan)
     data_tests: Mapping[str, TestCount] = field(default_factory=dict)
     new_fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    new_types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def watermark_lag_seconds(self) -> float | None:
@@ -443,6 +475,10 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         new_fields={
             source: dict(sorted(counts.items(), key=lambda each: -each[1])[:FIELDS_KEPT])
             for source, counts in _added_each(figures.new_fields, batch.new_fields).items()
+        },
+        new_types={
+            **figures.new_types,
+            **{source: merged_types(figures.new_types.get(source), kind) for source, kind in batch.new_types.items()},
         },
     )
 

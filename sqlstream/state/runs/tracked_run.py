@@ -124,6 +124,7 @@ class TrackedQuery:
             ],
             "data_tests": {name: dict(count) for name, count in figures.data_tests.items()},
             "new_fields": {name: dict(count) for name, count in figures.new_fields.items()},
+            "new_types": dict(figures.new_types),
             "newest_event": figures.newest_event,
             "watermark_lag_seconds": self.watermark_lag_seconds,
             "latest_rates": list(figures.rates),

@@ -337,7 +337,7 @@ SOURCE_KEYS = (
     ),
     Harmless(
         "schema_changes",
-        "what happens to fields that are not declared; the column that rescue adds is compared with the others",
+        "what happens to fields that are not declared; the column that they can add is compared with the others",
     ),
     Harmless("changes", "the option of Delta that it sets is compared, and so are the columns"),
     Harmless("refresh mode", "when a static table is read; a stream that becomes one is another plan"),

@@ -58,7 +58,7 @@ def test_rescue_adds_the_last_column(keys: str, rescued: bool, tmp_path: Path) -
             "schema_changes",
             "declares the column `_rescued_data`",
         ),
-        ("format: json, path: in, schema: id int, schema_changes: evolve", "evolve", "schema_changes"),
+        ("format: json, path: in, schema: id int, schema_changes: evolved", "evolved", "schema_changes"),
         ("format: delta, path: in, columns: [{name: id, required: true}]", "columns", "does not check its records"),
         ("format: json, path: in, columns: [{name: id, required: true}]", "columns", "required columns but no schema"),
         (

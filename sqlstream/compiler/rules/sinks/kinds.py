@@ -267,6 +267,8 @@ def misplaced_quarantines(compiled: CompiledProject) -> Problems:
     for model in compiled.models.values():
         if model.keeps_late_rows:
             problem = _misplaced_quarantine(model, _NO_LATE_ROWS)
+            if model.output is not None and not model.streaming:
+                problem = f"`{model.name}` is a batch model, which has no watermark", _NO_LATE_ROWS
             if problem is None:
                 yield from _unfit_quarantine(compiled, model, compiled.late_rows.get(model.unique_id), _NO_LATE_ROWS)
             else:

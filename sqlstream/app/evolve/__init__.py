@@ -1,0 +1,1 @@
+"""`schema_changes: evolve`: the declaration of new fields of a source, written as a patch while a run goes on."""
