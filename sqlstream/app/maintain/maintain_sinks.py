@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from os.path import normpath
 
 from pyspark.sql import SparkSession
 
@@ -12,7 +13,7 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.maintain.maintain import Maintained, MaintainedSink, MaintainRequest, SinkSize
 from sqlstream.app.session.session import spark_for
-from sqlstream.app.session.target_storage import storage_location, versioned_output
+from sqlstream.app.session.target_storage import sink_path, storage_location, versioned_output
 from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, stored_query
 from sqlstream.app.stored.stream_readers import streams_of
 from sqlstream.compiler.compiled import Output
@@ -25,12 +26,14 @@ from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_sink_log
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.query_locks import query_lock
 from sqlstream.spark.storage.storage import SessionStorages, storage_problems
 from sqlstream.spark.writing.merged_files import Merging, archive_replaced
 from sqlstream.spark.writing.table_formats.maintenance import maintain_table, table_size
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.batch_logs import BatchLog
+from sqlstream.state.layout import published_folder
 from sqlstream.state.merged_files import FORMATS, has_deletions, last_compact, small_folders
 from sqlstream.state.output_files import OutputFiles
 from sqlstream.state.small_files import LONG_LOG_BYTES, LongLog
@@ -168,7 +171,8 @@ class _Maintaining:
                 done.append(f"merged {plural(merged, 'file')} into {into}" if not left else f"merged {merged} files")
         files = self.query.files(folder)
         retain = RETAINED_SECONDS if self.request.retain_seconds is None else self.request.retain_seconds
-        moved, kept = archive_replaced(storage, path, files, retain, moves=not self.request.dry_run)
+        shown = self._shown_folder(use) if isinstance(storage, LocalStorage) else None
+        moved, kept = archive_replaced(storage, path, files, retain, moves=not self.request.dry_run, shown=shown)
         if moved:
             would = "would move" if self.request.dry_run else "moved"
             done.append(f"{would} {plural(moved, 'replaced file')} to the archive")
@@ -178,6 +182,12 @@ class _Maintaining:
         if (after.log_bytes or 0) > LONG_LOG_BYTES:
             left = (*left, LongLog(use.sink, after.log_bytes or 0).text)
         return replace(found, after=after, done=tuple(done), left=left)
+
+    def _shown_folder(self, use: Output) -> str | None:
+        """Returns the folder that readers of a plain path see, None if they see the output itself."""
+        if use.path is None or use.path not in self.query.state.published:
+            return None
+        return published_folder(normpath(sink_path(self.loaded, use.path)), self.query.state.version)
 
     def _why_not_merged(self, use: Output, folder: OutputFolder, log: BatchLog) -> str | None:
         """Returns why the files of a file sink are not merged, None if they can be."""
