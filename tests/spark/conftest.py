@@ -376,6 +376,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
     try:
         assert process.stdout is not None
         for line in process.stdout:
+            signal.alarm(LONGEST_WAIT_SECONDS)
             lines.append(line.rstrip("\n"))
             if text in line:
                 return lines
