@@ -97,7 +97,8 @@ changes: .venv/ready
 exactly-once: .venv/ready
 	SQLSTREAM_KILLS=20 SQLSTREAM_EVENTS=200000 $(BIN)/python -m pytest -s tests/spark/test_exactly_once.py
 
-# 20,000 changes in random order into the tables of three databases, through ten kills; `make test-all` makes it two.
+# 20,000 changes in random order into the tables of three databases, through ten kills, beside a truth in pandas;
+# `make test-all` makes it two.
 sequences: .venv/ready
 	SQLSTREAM_KILLS=10 SQLSTREAM_EVENTS=20000 $(BIN)/python -m pytest tests/spark/test_sequence_kills.py
 
@@ -106,9 +107,14 @@ sequences: .venv/ready
 poison: .venv/ready
 	SQLSTREAM_KILLS=10 SQLSTREAM_EVENTS=100000 $(BIN)/python -m pytest tests/spark/test_quarantine_kills.py
 
-# The tables of 20,000 changes beside those of AUTO CDC in Spark's own pipelines, of type 1 and 2.
-auto-cdc: .venv/ready .venv-pipelines/ready
-	SQLSTREAM_PIPELINES=$(CURDIR)/.venv-pipelines/bin/python $(BIN)/python -m pytest -n 0 tests/spark/test_auto_cdc.py
+# The tables of 20,000 changes in three databases, Delta Lake and Iceberg, each through ten kills, beside those of AUTO CDC in
+# Spark's own pipelines, of type 1 and 2.
+auto-cdc: export SQLSTREAM_AUTO_CDC = $(CURDIR)/target/auto_cdc.json
+auto-cdc: export SQLSTREAM_KILLS = 10
+auto-cdc: .venv/ready .venv41/ready .venv-pipelines/ready
+	.venv-pipelines/bin/python -m tests.support.auto_cdc $(SQLSTREAM_AUTO_CDC) 20000
+	$(BIN)/python -m pytest -n 0 tests/spark/test_auto_cdc.py
+	$(BIN41)/python -m pytest -n 0 tests/spark/test_lake_auto_cdc.py
 
 # A broker that is away for twenty seconds, and a table that is locked for thirty; `make test-all` makes it three.
 faults: .venv/ready

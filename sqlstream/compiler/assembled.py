@@ -116,7 +116,9 @@ class _Keys:
             ]
             model = models[node]
             tests = [(test.name, test.action, test.query, data_tests.passes(test)) for test in model.file.data_tests]
-            key = digest(node, model.rendered.model.sql, model.config.deduplicate, tests, inputs, *common)
+            file, is_enforced = model.file, model.config.contract.enforced
+            checks = [each.expression for each in file.constraints if each.type == "check"] if is_enforced else []
+            key = digest(node, model.rendered.model.sql, model.config.deduplicate, tests, checks, inputs, *common)
             self._sql[node] = self._sql[linked.stored.get(node, node)] = key
 
     def of(self, unique_id: str, model: ConfiguredModel, sink_reads: TemplateReads) -> str:

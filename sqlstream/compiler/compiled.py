@@ -129,6 +129,18 @@ class CompiledModel:
         return self.file.constraints if self.config.contract.enforced else ()
 
     @property
+    def checks(self) -> tuple[tuple[int, Constraint], ...]:
+        """The `check` constraints with an expression, each with the offset of its expression. They are no part of the
+        SQL, so their offsets begin after its end.
+        """
+        found, offset = [], len(self.sql) + 1
+        for constraint in self.constraints if self.file.rows_of is None else ():
+            if constraint.type == "check" and constraint.expression:
+                found.append((offset, constraint))
+                offset += len(constraint.expression) + 1
+        return tuple(found)
+
+    @property
     def quarantine_tests(self) -> tuple[DataTest, ...]:
         """The data tests whose violations go to `quarantine_sink`: only the query of the model itself writes them."""
         tests = self.file.data_tests if self.file.rows_of is None else ()
@@ -176,7 +188,12 @@ class CompiledModel:
         return self.config_locations.get(key, self.file.location)
 
     def place_at(self, offset: int, locate: Callable[[int], Place]) -> Place:
-        """Returns the place of a character (0-based) of `sql`. `locate` finds one in the rendered SQL."""
+        """Returns the place of a character (0-based) of `sql`, or of an expression of `checks`. `locate` finds one in
+        the rendered SQL.
+        """
+        for start, constraint in reversed(self.checks if offset > len(self.sql) else ()):
+            if offset >= start:
+                return Place(constraint.location)
         for test in reversed(self.file.data_tests):
             if offset >= data_tests.offset_of_test(self.sql, test):
                 return Place(test.location)
@@ -236,6 +253,15 @@ class CompiledProject:
     def exposures(self) -> Mapping[str, Exposure]:
         """The exposures by unique id."""
         return {exposure_id(self.project.name, exposure.name): exposure for exposure in self.project.exposures}
+
+    def model_named(self, name: str) -> CompiledModel | None:
+        """Returns the model with this name, None without one. A version of a model has the name of its file, and also
+        `orders.v2` as in dbt, or `orders_v2`.
+        """
+        models = {model.name: model for model in self.models.values()}
+        versions = [(model.file.version, model) for model in models.values() if model.file.version is not None]
+        spelt = {f"{version.name}{sign}v{version.v}": model for version, model in versions for sign in "._"}
+        return {**spelt, **models}.get(name)
 
     def outputs_of(self, model: CompiledModel) -> tuple[Output, ...]:
         """Returns all outputs that the query of a model writes, including those of its quarantine."""

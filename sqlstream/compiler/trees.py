@@ -27,6 +27,7 @@ from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import grammar_problems
 from sqlstream.compiler.sql.sql_text import quote_identifier, view_name
 from sqlstream.compiler.sql.sqlglot_tree import ParsedSql, parse_text
+from sqlstream.compiler.sql.tokens import SqlTokenError
 from sqlstream.project.values import Project
 from sqlstream.project.wording import did_you_mean
 
@@ -114,9 +115,11 @@ class Forest:
             tree = builder.build(read)
         tree, wrong = _deduplicated(model, tree)
         tree, violated = self._tested(model, tree)
-        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong, *violated])
+        invalid, is_unread = self._check_problems(model, tree)
+        wrong = (*wrong, *violated, *invalid)
+        problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
         parsed = builder.parsed
-        is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful
+        is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful or is_unread
         found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
         self._views[unique_id], self._found[unique_id] = _view(tree), found
         if unique_id in self._cached:
@@ -140,6 +143,23 @@ class Forest:
             offset = offset_of_test(model.sql, dropping[0])
             _, tree = self._filtered(model, tree, " and ".join(kept_rows(dropping)), offset)
         return tree, found
+
+    def _check_problems(self, model: CompiledModel, tree: Node) -> tuple[list[SqlProblem], bool]:
+        """Returns the problems of the expressions of `check` constraints on the rows of `tree`, and whether sqlglot
+        cannot parse one of them, so that Spark's parser has to say.
+        """
+        found: list[SqlProblem] = []
+        is_unread = False
+        for offset, constraint in model.checks:
+            try:
+                builder, _ = self._filtered(model, tree, constraint.expression or "", offset)
+            except SqlTokenError as error:
+                what, fix = f"a check constraint of `{model.name}` cannot be read", "close it, or remove it"
+                found.append(SqlProblem(offset, "sql-syntax", what, f"in its expression, {error}", fix))
+                continue
+            found += [*grammar_problems(builder.text.read), *builder.problems]
+            is_unread |= builder.parsed.tree is None
+        return found, is_unread
 
     def _query_problems(self, model: CompiledModel, tree: Node, test: DataTest) -> list[SqlProblem]:
         """Returns the problems of the query of a generic test, which only `sqlstream test --data` runs. The columns of

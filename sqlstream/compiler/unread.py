@@ -10,6 +10,7 @@ from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.analysis import Analysis
+from sqlstream.compiler.rewrite.data_tests import rows_where
 from sqlstream.compiler.spark_versions import (
     ParserUnavailableError,
     ParseWithSpark,
@@ -37,8 +38,9 @@ def unread_findings(
     """Returns the findings about models that sqlglot cannot parse, and those of the broken models that they replace.
 
     SQL that Spark rejects is an error. SQL that it accepts is an info, because no rule can check it. Without Spark's
-    parser, it is a warning. Doubtful SQL, which sqlglot parses, and broken models get only errors: a misspelled keyword
-    can be the cause of their findings. One warning names the doubtful models that nobody could ask about.
+    parser, it is a warning. Doubtful SQL, which sqlglot parses, models with a constraint that it cannot parse, and
+    broken models get only errors: a misspelled keyword can be the cause of their findings. One warning names the
+    doubtful models that nobody could ask about.
     """
     checks_names, broken = rules_apply(compiled.project.target), assembled.broken
     unread = [node for node, known in analyses.items() if not (known.is_read or (checks_names and known.problems))]
@@ -82,7 +84,9 @@ def _answers(
     """Returns the problems that Spark's parser finds, by unique id, and why some models are missing."""
     if parser is None:
         return {}, "Spark's parser is not available"
-    questions = {model.unique_id: digest(model.name, model.sql, parser.identity) for model in models}
+    questions = {
+        model.unique_id: digest(model.name, model.sql, _expressions(model), parser.identity) for model in models
+    }
     answers: dict[str, tuple[SqlProblem, ...]] = {}
     for node, question in questions.items():
         known = cached[node].results
@@ -109,10 +113,14 @@ def _ask(
             yield model, _problems(model, parse)
 
 
+def _expressions(model: CompiledModel) -> list[str]:
+    return [constraint.expression or "" for _, constraint in model.checks]
+
+
 def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, ...]:
     refusal = parse(model.sql)
     if refusal is None:
-        return ()
+        return tuple(_check_problems(model, parse))
     if refusal.condition == SYNTAX_ERROR:
         from sqlstream.compiler.sql.grammar import find_typos, misspelt  # only for SQL with an error
 
@@ -123,6 +131,19 @@ def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, 
     message = f"Spark rejects the SQL of `{model.name}`"
     why = f"Spark reports: {refusal.words}" + (f" [{refusal.condition}]" if refusal.condition else "")
     return (SqlProblem(refusal.offset or 0, "sql-syntax", message, why, "change the SQL so that Spark accepts it"),)
+
+
+def _check_problems(model: CompiledModel, parse: ParseWithSpark) -> Iterator[SqlProblem]:
+    """Yields the problems of the expressions of `check` constraints."""
+    for offset, constraint in model.checks:
+        refusal = parse(rows_where("a", constraint.expression or ""))
+        if refusal is not None:
+            message = f"Spark cannot parse a check constraint of `{model.name}`: {constraint.expression}"
+            why, fix = (
+                f"Spark reports: {refusal.words}",
+                "use a condition on the columns of the model, such as `amount >= 0`",
+            )
+            yield SqlProblem(offset, "sql-syntax", message, why, fix)
 
 
 def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:
@@ -138,7 +159,7 @@ def _unasked(models: Sequence[CompiledModel], unavailable: str) -> Finding:
     return Finding(
         "not-followed",
         f"the syntax of {quoted_list([model.name for model in models])} was not checked completely",
-        f"{unavailable}; sqlstream's parser reads this SQL, but it also reads forms that Spark refuses",
+        f"{unavailable}; sqlstream's parser cannot tell whether Spark accepts all of it",
         "run `sqlstream compile` where there is Java, or `sqlstream compile --check`",
         models[0].file.location,
         Severity.WARNING,

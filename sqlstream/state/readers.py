@@ -126,6 +126,12 @@ def continuing(old: QueryIdentity, new: QueryIdentity) -> list[tuple[SourceUse, 
     return [(before[use.name], use) for use in new.sources if use.name in before]
 
 
+def has_same_readers(old: QueryIdentity, new: QueryIdentity) -> bool:
+    """Returns whether two forms of a query read the same streams: what one has read, the other can read again."""
+    pairs = continuing(old, new)
+    return len(pairs) == len(old.sources) == len(new.sources) and all(has_same_path(*pair) for pair in pairs)
+
+
 def _is_same_input(before: SourceUse, now: SourceUse) -> bool:
     is_named = before.name == now.name or before.table == now.table
     is_there = path_of(before) is not None and has_same_path(before, now)

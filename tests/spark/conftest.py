@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,22 @@ class ProjectFolder:
             text=True,
             start_new_session=True,
         )
+
+    def run_through_kills(
+        self, kills: int, seed: int, batches: int, *select: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        """Starts the run of a selection again and again, and ends each one by `kill -9` after 1 to `batches` batches, in
+        turns that of the JVM and that of Python. There must be more data than the killed runs read.
+        """
+        chosen = ["--select", *select] if select else []
+        order = random.Random(seed)
+        for number in range(kills):
+            process = self.command("run", "--available-now", "--log-format", "json", *chosen, env=env)
+            for _ in range(order.randint(1, batches)):
+                wait_for(process, '"event": "batch"')
+            os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
+            process.communicate()
+            assert process.returncode != 0
 
     def invoke(self, *arguments: str) -> Invoked:
         """Runs the command in this process, and so with the Java process of the earlier tests."""
@@ -359,6 +376,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
     try:
         assert process.stdout is not None
         for line in process.stdout:
+            signal.alarm(LONGEST_WAIT_SECONDS)
             lines.append(line.rstrip("\n"))
             if text in line:
                 return lines

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import ProjectFolder, java_below, order_rows, wait_for
+from tests.spark.conftest import ProjectFolder, order_rows
 
 Rows = Callable[[Path], list[dict[str, Any]]]
 
@@ -51,14 +49,7 @@ def test_killed_runs_leave_each_row_once(folder: ProjectFolder, read_parquet: Ro
     for number in range(files):
         rows = [{**row, "ts": f"2024-01-{1 + number // 24:02}T{number % 24:02}:00:00Z"} for row in order_rows(number)]
         folder.rows(f"in/orders/{number}.json", rows, modified=number)
-    order = random.Random(7)
-    for number in range(KILLS):
-        process = folder.command("run", "--available-now", "--log-format", "json")
-        for _ in range(order.randint(1, 4)):
-            wait_for(process, '"event": "batch"')
-        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
-        process.communicate()
-        assert process.returncode != 0
+    folder.run_through_kills(KILLS, 7, 4)
 
     done = folder.command("run", "--available-now", "--log-format", "json")
     lines = [json.loads(line) for line in done.communicate()[0].splitlines() if line.startswith("{")]

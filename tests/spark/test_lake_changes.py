@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import signal
 import sqlite3
 from typing import Any
 
@@ -20,7 +18,7 @@ from sqlstream.app.status.status import read_status
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryResult
 from sqlstream.state.sources.lag import Lag, VersionLag
-from tests.spark.conftest import ProjectFolder, java_below, wait_for
+from tests.spark.conftest import ProjectFolder
 from tests.support.lake_tables import SINKS, lake_session, rows
 
 pytestmark = pytest.mark.slow
@@ -163,14 +161,7 @@ def test_killed_runs_read_each_change_once(lake: ProjectFolder) -> None:
     lake.write({"sinks.yml": SINKS + sinks, "models/copy.sql": REPLICA.replace("'delta'", "'sqlite'")})
     lake.write({f"models/{name}.sql": FEED.replace("'delta'", f"'{sink}'") for name, sink in models.items()})
     names = (*models, "copy")
-    order = random.Random(7)
-    for number in range(KILLS):
-        process = lake.command("run", "--available-now", "--log-format", "json", "--select", *names)
-        for _ in range(order.randint(1, 2 * len(names))):
-            wait_for(process, '"event": "batch"')
-        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
-        process.communicate()
-        assert process.returncode != 0
+    lake.run_through_kills(KILLS, 7, 2 * len(names), *names)
     assert lake.run(*names).succeeded
 
     def ask(table: str, columns: str) -> list[Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 import pytest
 
+from sqlstream.spark.writing.table_formats import maintenance
 from tests.spark.conftest import ProjectFolder
 from tests.support.lake_tables import FORMATS, SINKS, forget_last_commit, lake_session, rows
 
@@ -76,6 +78,39 @@ def test_tables_keep_their_rows_and_their_batches(lake: ProjectFolder) -> None:
     for each in FORMATS:
         assert len(after[f"appended_{each}"]) == len(before[f"appended_{each}"]) + 1
         assert (100, "a") in after[f"merged_{each}"]
+
+
+def test_a_query_that_is_gone_holds_back_snapshots_for_a_while(
+    lake: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snapshots of a query without a checkpoint stay for 30 days after its last batch, and then they expire. Those of
+    the query that replaced it stay.
+    """
+    before = contents(lake)
+    shutil.move(lake.root / "store/queries/appended_iceberg", lake.root / "gone")
+    lake.rows("in/orders/9.json", [{"id": 99, "kind": "a", "amount": 100}], modified=9)
+    assert lake.run("appended_iceberg", accept_state_change=("appended_iceberg",)).succeeded
+
+    def expired() -> list[str]:
+        done: list[str] = maintain(lake, "-s", "appended_iceberg", "--retain", "1 millisecond")["appended_iceberg"][
+            "done"
+        ]
+        return done[2:]
+
+    kept = expired()
+    monkeypatch.setattr(maintenance, "GONE_SECONDS", 0.0)
+    ended = expired()
+
+    assert kept[1:] == ["snapshots since the last batch of each query stay: they say which batches the table has"]
+    assert ended[1:] == [
+        *kept[1:],
+        "the snapshots of 1 query without a checkpoint do not count: the last batch is older than 30 days",
+    ]
+    assert ended[0] != "expire_snapshots removed 0 snapshots"
+    forget_last_commit(lake, "appended_iceberg")
+    assert lake.run("appended_iceberg").succeeded
+    added = contents(lake)["appended_iceberg"]
+    assert len(added) == 2 * len(before["appended_iceberg"]) + 1
 
 
 def test_delta_keeps_unused_files_for_its_own_time(lake: ProjectFolder) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
-from tests.spark.conftest import ProjectFolder, java_below, wait_for, wait_until
+from tests.spark.conftest import ProjectFolder, java_below, wait_until
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 ROWS = int(os.environ.get("SQLSTREAM_EVENTS", "2000"))
@@ -84,14 +84,7 @@ def test_each_row_is_in_one_place_once(
     rows, expected = poisoned_rows()
     for number in range(FILES):
         folder.rows(f"in/orders/{number:03}.json", rows[number::FILES], modified=number)
-    order = random.Random(7)
-    for number in range(KILLS):
-        process = folder.command("run", "--available-now", "--log-format", "json", env=ENV)
-        for _ in range(order.randint(1, 8)):
-            wait_for(process, '"event": "batch"')
-        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
-        process.communicate()
-        assert process.returncode != 0
+    folder.run_through_kills(KILLS, 7, 8, env=ENV)
     assert folder.run(env=ENV).succeeded
 
     def ids(name: str) -> list[int]:

@@ -6,14 +6,12 @@ SQLSTREAM_KILLS sets the number of kills, and SQLSTREAM_EVENTS that of changes (
 from __future__ import annotations
 
 import os
-import random
-import signal
 import sqlite3
 
 import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
-from tests.spark.conftest import ProjectFolder, java_below, wait_for
+from tests.spark.conftest import ProjectFolder
 from tests.support.keyed_changes import SOURCES, as_text, keyed_changes, model
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
@@ -40,14 +38,7 @@ def test_killed_runs_leave_the_last_change_and_all_versions(
     folder.write({"sources.yml": SOURCES, "sinks.yml": f"sinks:\n{sqlite}{sinks}", **models})
     changes = keyed_changes(3, CHANGES, CHANGES // 20, FILES, times=True)
     folder.batches("in/changes", changes.batches)
-    order = random.Random(7)
-    for number in range(KILLS):
-        process = folder.command("run", "--available-now", "--log-format", "json", env=ENV)
-        for _ in range(order.randint(1, 8)):
-            wait_for(process, '"event": "batch"')
-        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
-        process.communicate()
-        assert process.returncode != 0
+    folder.run_through_kills(KILLS, 7, 8, env=ENV)
 
     assert folder.run(env=ENV).succeeded
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 COLUMNS = "id int, at int, n int, name string, op string"
 """The columns of a change: its key, its sequence (`at`, `n`), a value, and `d` for a deletion."""
 
@@ -34,29 +36,29 @@ class Changes:
     def versions(self, *tracked: str) -> list[tuple[int, int, str, int, int, int | None, bool]]:
         """Returns the versions (id, n, name, at, valid_from, valid_to, is_current) of all rows, sorted by id and time.
         A change of the columns `tracked` begins one. `at` must be unique for each key.
+
+        This is the SCD of type 2 as one writes it by hand in pandas, with all changes at once.
         """
-        changes = [change for batch in self.batches for change in batch]
-        found: list[list[Any]] = []
-        open_: list[Any] | None = None
-        for change in sorted(changes, key=lambda change: (change["id"], change["at"])):
-            if open_ is not None and open_[0] != change["id"]:
-                open_ = None
-            values = [change["n"], change["name"], change["at"]]
-            if open_ is not None and open_[3] == change["at"]:
-                continue  # the same change again
-            if (
-                open_ is not None
-                and change["op"] != "d"
-                and all(open_[{"n": 1, "name": 2}[name]] == change[name] for name in tracked)
-            ):
-                open_[1:4] = values
-                continue
-            if open_ is not None:
-                open_[5], open_[6], open_ = change["at"], False, None
-            if change["op"] != "d":
-                open_ = [change["id"], *values, change["at"], None, True]
-                found.append(open_)
-        return [tuple(row) for row in found]
+        changes = pd.DataFrame([change for batch in self.batches for change in batch])
+        changes = changes.drop_duplicates(["id", "at"]).sort_values(["id", "at"], ignore_index=True)
+        before = changes.groupby("id").shift()
+        is_other = (changes[list(tracked)] != before[list(tracked)]).any(axis=1)
+        begins = before["op"].isna() | (before["op"] == "d") | (changes["op"] == "d") | is_other
+        changes["version"] = begins.cumsum()
+        versions = changes.groupby("version").agg(
+            **{name: (name, "last") for name in ("id", "n", "name", "at", "op")}, valid_from=("at", "first")
+        )
+        versions["valid_to"] = versions.groupby("id")["valid_from"].shift(-1)
+        found = versions[versions["op"] != "d"].drop(columns="op").to_dict("records")
+        return [
+            (row["id"], row["n"], row["name"], row["at"], row["valid_from"], _int(row["valid_to"]), is_current)
+            for row in found
+            for is_current in [bool(pd.isna(row["valid_to"]))]
+        ]
+
+
+def _int(value: float) -> int | None:
+    return None if pd.isna(value) else int(value)
 
 
 def keyed_changes(seed: int, count: int, keys: int, batches: int, *, times: bool = False) -> Changes:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.app.backfill.backfill import BackfilledBatch
+from sqlstream.app.plan.ledgers import write_before_start
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.replay.batch_entries import entry_of
 from sqlstream.app.replay.copies import temporary_folder, write_texts
@@ -196,7 +197,7 @@ class HistoryWriter:
         return unfinished(model.name, backfill, model.file.location)
 
     def _save(self, log: BackfillLog) -> None:
-        self._confirm()
+        write_before_start(self.query, self.checks)  # a changed query that was started and then undone left its ledger
         storage, root = self.checks.storage_of(self.query.root)
         storage.write_text(backfills_path(root, self.query.state.version), log.to_json())
         self.log = log
@@ -208,6 +209,13 @@ class HistoryWriter:
     @property
     def _storage(self) -> tuple[Storage, str]:
         return self.checks.storage_of(checkpoint_path(self.query.root, self.query.state.version))
+
+
+def begun_batch(query: CheckedQuery, checks: CheckContext) -> int | None:
+    """Returns the batch after the last committed one that has begun, None without one. Raises: OSError."""
+    storage, checkpoint = checks.storage_of(checkpoint_path(query.root, query.state.version))
+    begun = last_entry(storage.names(f"{checkpoint}/offsets"))
+    return begun if begun > query.state.last_commit else None
 
 
 def run_once(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from sqlstream.app.backfill.backfill import Backfilled, BackfilledBatch, BackfillRequest, backfill_arguments
-from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter
-from sqlstream.app.backfill.recompute import Recomputation, check_outputs, not_recomputable
+from sqlstream.app.backfill.backfill_batches import HistoryFinder, HistoryWriter, begun_batch
+from sqlstream.app.backfill.recomputable import check_without_spark, never_committed, not_recomputable
+from sqlstream.app.backfill.recompute import Recomputation
 from sqlstream.app.last_command import ShortCommand
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selected_queries import is_quarantine
@@ -28,10 +29,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.backfills import Backfill, beside, cannot_backfill, in_batches, unfinished
-from sqlstream.state.batch_logs import last_entry
-from sqlstream.state.changes import describe_changes
 from sqlstream.state.checkpoints import unrestartable
-from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.plan import Action
 from sqlstream.times import utc_text
 
@@ -46,7 +44,7 @@ def backfill_query(request: BackfillRequest) -> Backfilled:
     model = terminal_model(loaded, request.model)
     check_model(loaded, model)
     if request.replaces:
-        check_outputs(loaded, model)
+        check_without_spark(loaded, model, request)
     what = "recomputation" if request.replaces else "backfill"
     does = "recompute rows of" if request.replaces else "backfill"
     purpose = f"{f'plan the {what} of' if request.dry_run else does} {model.name}"
@@ -60,7 +58,7 @@ def backfill_query(request: BackfillRequest) -> Backfilled:
             begun = log.unfinished(query.state.last_commit)
             if begun is not None:
                 raise FindingsError([unfinished(model.name, begun, model.file.location)])
-            check_stream(query, checks, None, partial(not_recomputable, model))
+            check_stream(query, partial(not_recomputable, model))
             return Recomputation(*found, request, log).run()
         return _Backfilling(*found, request).run()
 
@@ -134,7 +132,7 @@ class _Backfilling:
         if self.query.query.identity.stateful:
             why = "it keeps state, and the state after the present rows cannot take up older ones"
             raise _refused(model, why, beside(model.name))
-        check_stream(self.query, self.checks, begun, partial(_refused, model))
+        check_added_batches(self.query, self.checks, begun, partial(_refused, model))
         writer = HistoryWriter(self.query, self.checks, self.signals, log, last)
         done: list[BackfilledBatch] = []
         if begun is not None and not self.request.dry_run:
@@ -196,21 +194,21 @@ def check_model(loaded: Loaded, model: CompiledModel) -> None:
         raise _refused(model, why, beside(model.name))
 
 
-def check_stream(
+def check_stream(query: CheckedQuery, refused: Callable[[str, str], FindingsError]) -> None:
+    """Checks that the query continues a stream. Raises: the error that `refused` returns for a reason and a fix."""
+    if query.plan.action is not Action.RESUME or query.state.last_commit < 0:
+        raise refused(*never_committed(query.query.model.name))
+
+
+def check_added_batches(
     query: CheckedQuery, checks: CheckContext, begun: Backfill | None, refused: Callable[[str, str], FindingsError]
 ) -> None:
-    """Checks that the query is the one that wrote the last batch, and that no batch of the stream is unfinished.
-    `begun` is a batch that was added and interrupted. Raises: the error that `refused` returns for a reason and a fix.
+    """Checks that batches can be added after the last one of the stream: the query is the one that wrote it, and no
+    batch of the stream is unfinished. `begun` is a batch that was added and interrupted. Raises: as `check_stream`.
     """
-    plan, last, name = query.plan, query.state.last_commit, query.query.model.name
+    check_stream(query, refused)
+    plan, name = query.plan, query.query.model.name
     run = f"`sqlstream run --available-now --select {name}`"
-    if plan.action is not Action.RESUME or last < 0:
-        why = "it has not committed a batch yet, so there is no stream to which a batch can be added"
-        raise refused(why, f"run it first: {run}; its starting offsets decide what it reads")
-    ledger, abandoned = query.state.ledger, query.state.abandoned
-    if ledger is not None and abandoned is not None and describe_changes(ledger.identity, abandoned.identity):
-        why = "a changed query was started on its checkpoint, and has committed nothing"
-        raise refused(why, f"let the present query commit a batch, for which its sources need new data: {run}")
     if plan.changes:
         why = f"it has changed since its last run: {'; '.join(plan.changes)}"
         fix = f"run the changed query first: {run}"
@@ -220,9 +218,8 @@ def check_stream(
                 f"undo the change, complete batch {begun.batch} with `sqlstream {command} {name}`, and change it again"
             )
         raise refused(why, fix)
-    storage, checkpoint = checks.storage_of(checkpoint_path(query.root, query.state.version))
-    offsets = last_entry(storage.names(f"{checkpoint}/offsets"))
-    if offsets > last and (begun is None or offsets > begun.batch):
+    offsets = begun_batch(query, checks)
+    if offsets is not None and (begun is None or offsets > begun.batch):
         why = f"its batch {offsets} has begun and is not committed"
         raise refused(why, f"complete it first: {run}")
 

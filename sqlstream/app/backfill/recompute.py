@@ -22,20 +22,22 @@ from sqlstream.app.backfill.backfill import Backfilled, BackfillRequest, Recompu
 from sqlstream.app.backfill.backfill_batches import (
     HistoryFinder,
     batch_failure,
+    begun_batch,
     last_entries,
     later_offsets,
     log_entry,
     next_entry,
     run_once,
 )
-from sqlstream.app.loading.load import Loaded
+from sqlstream.app.backfill.recomputable import check_gone, check_output_mode, not_recomputable, range_of
+from sqlstream.app.plan.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
-from sqlstream.app.replay.batch_entries import entry_of, gone_files
+from sqlstream.app.replay.batch_entries import entry_of
 from sqlstream.app.replay.copies import temporary_folder, write_texts
 from sqlstream.app.replay.parts import static_names
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base
-from sqlstream.app.stored.stream_readers import streams_of
+from sqlstream.app.versions.publisher import plain_names
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import FindingsError
@@ -73,22 +75,20 @@ from sqlstream.state.backfills import (
     Offsets,
     SourceHistory,
     beside,
-    cannot_backfill,
     released_path,
 )
-from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, watermark_of
+from sqlstream.state.batch_logs import DELTA, FILES, KAFKA, OFFSETS_LINES, is_complete, source_offsets, watermark_of
 from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.lost_outputs import find_query_id
 from sqlstream.state.output_files import sort_files
+from sqlstream.state.readers import has_same_readers
 from sqlstream.state.replacements import (
     ColumnRange,
     NotReplaceableError,
-    column_range,
     first_read,
     folder_value,
     initial_offsets,
     removed_records,
-    time_column,
     with_watermark,
 )
 from sqlstream.state.sources.positions import SourcePosition, read_position
@@ -105,34 +105,13 @@ _EARLIER_IN_GROUPS = timedelta(days=2)
 """The same of a group, to which earlier records belong."""
 
 
-def not_recomputable(model: CompiledModel, why: str, fix: str) -> FindingsError:
-    """Returns the error that a range of a model cannot be recomputed."""
-    return FindingsError([cannot_backfill(model.name, why, fix, model.file.location, recomputes=True)])
-
-
-def check_outputs(loaded: Loaded, model: CompiledModel) -> None:
-    """Checks what is known of the sinks without Spark. Raises: FindingsError."""
-    refused, (use, *others) = partial(not_recomputable, model), model.outputs
-    if others:
-        why = f"its query writes to several sinks, {quoted_list([each.sink for each in model.outputs])}"
-        raise refused(f"{why}, which cannot change in one step", beside(model.name))
-    facts = format_of(use.format)
-    if not (facts.writes_files or facts.is_table or facts.is_database):
-        why = f"its sink {quoted(use.sink)} has the format {use.format}, in which rows cannot be replaced"
-        raise refused(why, beside(model.name))
-    if facts.writes_files and any(name.lower() == "retention" for name in use.options):
-        raise refused("its sink has the option `retention`, which counts the age of each file", beside(model.name))
-    readers = streams_of(loaded, model, use, use.path if use.table is None else use.table)
-    if readers:
-        verb = "reads" if len(readers) == 1 else "read"
-        why = f"{quoted_list(readers)} {verb} its output as a stream, and would get the rows twice or fail"
-        raise refused(why, f"build it and its readers again: `sqlstream run --full-refresh --select {model.name}+`")
-
-
 @dataclass(frozen=True)
 class Recomputation:
-    """Recomputes the range of `request`. The query is checked, has no unfinished batch, and is locked unless nothing is
-    written. `log` has its backfills.
+    """Recomputes the range of `request`. The query is checked, and locked unless nothing is written. `log` has its
+    backfills.
+
+    The query may have changed since its last batch. Its new form computes the rows, which need nothing of its state.
+    The batches that a file sink needs are batches of the new form, as in a run: the ledger has it before the first one.
     """
 
     query: CheckedQuery
@@ -143,25 +122,27 @@ class Recomputation:
 
     def run(self) -> Backfilled:
         """Replaces the rows, and returns how many. Raises: FindingsError, OSError, Spark's errors."""
-        found = self._range()
+        found = range_of(self._model, self.query.query.identity.columns or (), self.request)
+        self._check_readers()
         self._check_query()
         self._check_column(found)
         self._check_sink()
-        self._check_released(found)
+        last = self._complete_begun()
+        self._check_released(found, last)
         sources = self._sources(found)
         try:
-            return self._replaced(found, sources)
+            return self._replaced(found, sources, last)
         except (RefusedRowsError, DatabaseError, *SPARK_ERRORS) as error:
             what = f"the rows of `{self._model.name}` could not be recomputed; its sink has the rows that it had"
             if isinstance(error, RefusedRowsError):
                 raise self._refused(str(error), "correct the rows in the model or in its sources") from error
             raise batch_failure(self.query, self.checks.secrets, error, what) from error
 
-    def _replaced(self, found: ColumnRange, sources: Mapping[str, SourceHistory | None]) -> Backfilled:
+    def _replaced(self, found: ColumnRange, sources: Mapping[str, SourceHistory | None], last: int) -> Backfilled:
         model, dry_run = self._model, self.request.dry_run
         facts = format_of(model.outputs[0].format)
         adds_files = facts.writes_files and not dry_run
-        last = self._lead_up() if adds_files else self.query.state.last_commit
+        last = self._lead_up(last) if adds_files else last
         is_local = self.checks.loaded.compiled.project.target.is_local
         with temporary_folder(self._session, None if is_local else storage_base(self.checks.loaded)) as folder:
             rows = self._compute(folder, found, sources, last)
@@ -206,6 +187,7 @@ class Recomputation:
             return done
         new = add_files(target, rows, old, self._confirm)
         self._list(new, last + 1)
+        self._end_adding()
         return replace(done, files_after=len(new.files))
 
     def _list(self, new: NewFiles, number: int) -> None:
@@ -220,11 +202,47 @@ class Recomputation:
             what = f"batch {number} of `{self._model.name}`, which replaces the recomputed rows, was not committed"
             raise batch_failure(self.query, self.checks.secrets, error, what) from error
 
-    def _lead_up(self) -> int:
-        """Adds empty batches until the next entry in the log of the sink lists all files, and the next batch returns no
-        rows. Returns the number of the last batch. Raises: FindingsError, OSError, Spark's errors.
+    def _complete_begun(self) -> int:
+        """Completes a batch that has begun and reads nothing, such as one with which an earlier command was killed. Its
+        sink may have it already. Returns the number of the last batch. Raises: FindingsError, OSError, Spark's errors.
         """
-        last, log = self.query.state.last_commit, sink_log(self._session, self._target.path or "")
+        last, begun = self.query.state.last_commit, begun_batch(self.query, self.checks)
+        if begun is None:
+            return last
+        storage, checkpoint = self._checkpoint
+        offsets = storage.read_text(f"{checkpoint}/offsets/{begun}") or ""
+        before = list(source_offsets(self._entries(last)[0]))
+        if not is_complete(offsets, OFFSETS_LINES) or list(source_offsets(offsets)) != before:
+            run = f"`sqlstream run --available-now --select {self._model.name}`"
+            raise self._refused(f"its batch {begun} has begun and is not committed", f"complete it first: {run}")
+        if self.request.dry_run:
+            return last
+        self._record_form()
+        self._run_begun()
+        return begun
+
+    def _record_form(self) -> None:
+        """Records the present form of the query, as a run does before its first batch. Raises: FindingsError, OSError,
+        Spark's errors.
+        """
+        self._confirm()
+        write_before_start(self.query, self.checks)
+
+    def _end_adding(self) -> None:
+        """Records that the query has committed batches in its present form, and shows readers the files. After a kill,
+        the next run does both. Raises: OSError, Spark's errors.
+        """
+        LedgerUpdater([self.query], self.checks, lambda _: None).finish(())
+        for each in plain_names(self.query, self.checks).publications(self.query.query.identity):
+            each.keep_up(self.query.plan.version)
+
+    def _lead_up(self, last: int) -> int:
+        """Adds empty batches after the `last` one until the next entry in the log of the sink lists all files, and the
+        next batch returns no rows. Returns the number of the last batch. Raises: FindingsError, OSError, Spark's
+        errors.
+        """
+        self._record_form()
+        log = sink_log(self._session, self._target.path or "")
         while True:
             planned, committed = self._entries(last)
             # with another watermark, the batch returns windows
@@ -297,10 +315,7 @@ class Recomputation:
         known = {**(source.read or {})}
         known.update((file.uri, file.modified) for done in self.log.histories(source.key) for file in done.files)
         storages = SessionStorages(self._session)
-        gone = [uri for uri in known if not storages.exists(uri)]
-        if gone:
-            name, location = quoted(self._model.name), self._model.file.location
-            raise FindingsError([gone_files(name, gone, "leave the rows of the range as they are", location)])
+        check_gone(self._model, (uri for uri in known if not storages.exists(uri)))
         files = sorted((HistoryFile(uri, modified) for uri, modified in known.items()), key=lambda file: file.modified)
         return SourceHistory(table.full_name, FILES, tuple(files))
 
@@ -330,27 +345,17 @@ class Recomputation:
             raise self._refused(why, "let the range begin that long after the oldest record that Kafka still has")
         return SourceHistory(table.full_name, KAFKA, start=later_offsets(start, earliest), end=end)
 
-    def _range(self) -> ColumnRange:
-        """Returns the rows to replace. Raises: FindingsError."""
-        request, model = self.request, self._model
-        if request.since is None or request.until is None:
-            raise self._refused("the range has no limits", "give --from and --to")
-        columns, use = self.query.query.identity.columns or (), model.outputs[0]
-        is_files = format_of(use.format).writes_files
-        try:
-            column = time_column(columns, use.partition_by, request.by, whole_partitions=is_files)
-            return column_range(column, request.since, request.until)
-        except NotReplaceableError as error:
-            raise self._refused(str(error), error.fix) from error
+    def _check_readers(self) -> None:
+        """Checks that a query that has changed since its last batch reads the same streams. Raises: FindingsError."""
+        ledger, name = self.query.state.ledger, self._model.name
+        if ledger is None or not has_same_readers(ledger.identity, self.query.query.identity):
+            why = "it has read other sources so far, and what it has read of them cannot be read again"
+            raise self._refused(why, f"run the changed query first: `sqlstream run --available-now --select {name}`")
 
     def _check_query(self) -> None:
         """Checks that a batch returns the rows that the stream has written. Raises: FindingsError."""
-        if not self._is_stateful:
-            return
-        if self._model.config.output_mode != "append":
-            why = f"it keeps state in {self._model.config.output_mode} mode, and writes a group again when it changes"
-            raise self._refused(why, beside(self._model.name))
-        if not has_only_one_aggregation(self.query.query.frame):
+        check_output_mode(self._model, self.query.query.identity)
+        if self._is_stateful and not has_only_one_aggregation(self.query.query.frame):
             why = "it keeps state other than that of one aggregation by time, so its rows depend on when others came"
             raise self._refused(why, beside(self._model.name))
 
@@ -369,9 +374,6 @@ class Recomputation:
     def _check_sink(self) -> None:
         """Checks that the rows in the sink are those of this query only. Raises: FindingsError, Spark's errors."""
         target = self._target
-        if target.output.path in self.query.state.published and format_of(target.output.format).writes_files:
-            why = "its plain path shows readers a copy of the log of the current version"
-            raise self._refused(why, beside(self._model.name))
         writer, table = database_writer(target), table_of(target)
         if writer is not None:
             others = other_models(writer.database, self._model, writer.plain)
@@ -384,9 +386,9 @@ class Recomputation:
                 why = f"other queries have written to its table, too: {', '.join(others)}"
                 raise self._refused(why, "give each query its own table, in a new version")
 
-    def _check_released(self, found: ColumnRange) -> None:
+    def _check_released(self, found: ColumnRange, last: int) -> None:
         """Checks that no row of the range was released from quarantine: it would be lost. Raises: FindingsError."""
-        releases = self.log.releases(self.query.state.last_commit)
+        releases = self.log.releases(last)
         folders = [escaped(released_path(self.query.root, self.query.state.version, batch)) for batch in releases]
         if not folders:
             return
@@ -428,7 +430,7 @@ class Recomputation:
         if query.marked is not None:
             yield "rows that violate a data test with `quarantine` are left out, and not added to the quarantine"
         ledger = self.query.state.ledger
-        if ledger is not None and len(ledger.history) > 1:
+        if ledger is not None and (len(ledger.history) > 1 or self.query.plan.changes):
             name = quoted(found.column)
             yield f"the query has changed before: if {name} was another one, rows of an event can be outside the range"
             stored = stored_rows(self._target)

@@ -46,7 +46,7 @@ def explain_model(request: ProjectRequest, name: str) -> Explanation:
     compiled = attempt.compiled().compiled
     model = _terminal_model(compiled, name)
     errors = tuple(error for error in attempt.errors if is_about(compiled, error, model))
-    emission = None if errors else emission_of(compiled, name)
+    emission = None if errors else emission_of_query(compiled, model)
     reads = () if errors else reads_of_query(compiled, model)
     return Explanation(compiled, model, emission, reads, errors, rules_apply(compiled.project.target))
 
@@ -57,10 +57,10 @@ def emission_of(compiled: CompiledProject, name: str) -> Emission:
 
 
 def _terminal_model(compiled: CompiledProject, name: str) -> CompiledModel:
-    named = {model.name: model for model in compiled.models.values()}
-    if name not in named:
-        raise UsageError(f"there is no model `{name}`; {did_you_mean(name, named)}")
-    model = named[name]
+    model = compiled.model_named(name)
+    if model is None:
+        names = [each.name for each in compiled.models.values()]
+        raise UsageError(f"there is no model `{name}`; {did_you_mean(name, names)}")
     if model.output is None:
         below = compiled.graph.descendants(model.unique_id)
         queries = [item.name for node, item in compiled.models.items() if node in below and item.output is not None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.request import ProjectRequest
-from sqlstream.compiler.compiled import CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.flow.columns import Column
 from sqlstream.compiler.flow.declared import source_columns
 from sqlstream.compiler.graph import kind_of
@@ -38,19 +38,33 @@ def trace(request: ProjectRequest, name: str) -> Lineage:
 
 def trace_compiled(loaded: Loaded, name: str) -> Lineage:
     """Returns the lineage of `name` in a compiled project. Raises: UsageError as `trace` does."""
-    models = {model.name: node for node, model in loaded.compiled.models.items()}
-    model, _, column = name.partition(".")
-    if model not in models:
-        raise UsageError(f"there is no model `{model}`; {did_you_mean(model, models)}")
-    columns = loaded.compiled.columns.get(models[model])
+    found, column = _model_and_column(loaded.compiled, name)
+    model, node = found.name, found.unique_id
+    columns = loaded.compiled.columns.get(node)
     if columns is None:
-        raise UsageError(f"the columns of `{model}` are unknown: {_reason(loaded.compiled, models[model])}")
+        raise UsageError(f"the columns of `{model}` are unknown: {_reason(loaded.compiled, node)}")
     if column:
-        found = tuple(item for item in columns if item.name.lower() == column.lower())
-        if not found:
+        named = tuple(item for item in columns if item.name.lower() == column.lower())
+        if not named:
             raise UsageError(f"`{model}` has no column `{column}`; {did_you_mean(column, [c.name for c in columns])}")
-        columns = found
-    return Lineage(model, columns, findings_of_selection(loaded.compiled, loaded.warnings, [models[model]]))
+        columns = named
+    return Lineage(model, columns, findings_of_selection(loaded.compiled, loaded.warnings, [node]))
+
+
+def _model_and_column(compiled: CompiledProject, name: str) -> tuple[CompiledModel, str]:
+    """Returns the model and the column (empty: none) that `name` means: `orders`, `orders.id`, `orders.v2` or
+    `orders.v2.id`. Raises: UsageError for an unknown model.
+    """
+    whole = compiled.model_named(name)
+    if whole is not None:
+        return whole, ""
+    before, _, column = name.rpartition(".")
+    model = compiled.model_named(before)
+    if model is None:
+        first = name.partition(".")[0]
+        names = [each.name for each in compiled.models.values()]
+        raise UsageError(f"there is no model `{first}`; {did_you_mean(first, names)}")
+    return model, column
 
 
 def _reason(compiled: CompiledProject, node: str) -> str:

@@ -54,10 +54,12 @@ def export_contract(request: ProjectRequest, name: str | None) -> dict[str, Any]
     Raises: FindingsError; UsageError for an unknown model, one whose columns are unknown, and without any contract.
     """
     loaded = load_for_reading(request)
-    models = {model.name: model for model in loaded.compiled.models.values()}
-    if name is not None and name not in models:
-        raise UsageError(f"there is no model `{name}`; {did_you_mean(name, models)}")
-    chosen = [models[name]] if name is not None else [each for each in models.values() if each.has_contract]
+    models = loaded.compiled.models.values()
+    model = None if name is None else loaded.compiled.model_named(name)
+    if name is not None and model is None:
+        raise UsageError(f"there is no model `{name}`; {did_you_mean(name, [each.name for each in models])}")
+    name = model.name if model is not None else None
+    chosen = [model] if model is not None else [each for each in models if each.has_contract]
     if not chosen:
         raise UsageError("no model has an enforced contract; name a model, or add `contract: {enforced: true}` to one")
     project, version = loaded.compiled.project, chosen[0].file.version

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from os.path import normpath
 
 from pyspark.sql import SparkSession
 
@@ -12,10 +13,10 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.maintain.maintain import Maintained, MaintainedSink, MaintainRequest, SinkSize
 from sqlstream.app.session.session import spark_for
-from sqlstream.app.session.target_storage import storage_location, versioned_output
+from sqlstream.app.session.target_storage import sink_path, storage_base, storage_location, versioned_output
 from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, stored_query
 from sqlstream.app.stored.stream_readers import streams_of
-from sqlstream.compiler.compiled import Output
+from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.numbers import long_seconds_text, plural
@@ -25,12 +26,17 @@ from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import read_sink_log
-from sqlstream.spark.storage.query_locks import query_lock
+from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.storage.query_locks import query_in_use, query_lock
 from sqlstream.spark.storage.storage import SessionStorages, storage_problems
 from sqlstream.spark.writing.merged_files import Merging, archive_replaced
+from sqlstream.spark.writing.quarantine import quarantine_query_id
 from sqlstream.spark.writing.table_formats.maintenance import maintain_table, table_size
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.batch_logs import BatchLog
+from sqlstream.state.checkpoints import read_versions
+from sqlstream.state.layout import checkpoint_path, published_folder, query_root
+from sqlstream.state.lost_outputs import find_query_id
 from sqlstream.state.merged_files import FORMATS, has_deletions, last_compact, small_folders
 from sqlstream.state.output_files import OutputFiles
 from sqlstream.state.small_files import LONG_LOG_BYTES, LongLog
@@ -55,13 +61,8 @@ def maintain_sinks(request: MaintainRequest) -> Maintained:
         findings: list[Finding] = []
         queries = []
         for model in models:
-            query = stored_query(loaded, model, SessionStorages(session))
-            queries.append((query, _unlocked))
-            if request.dry_run or not query.state.version:
-                continue
-            lock = query_lock(query.storage, query.lock_root, model.name, model.file.location, secrets)
             try:
-                queries[-1] = (query, locked.enter_context(lock).confirm)
+                queries.append(_locked(loaded, model, session, secrets, locked, changes=not request.dry_run))
             except FindingsError as error:
                 findings += error.findings
         if findings:
@@ -74,6 +75,30 @@ def maintain_sinks(request: MaintainRequest) -> Maintained:
                     done.append(sink)
                     signals.check()
         return Maintained(tuple(done), request.dry_run)
+
+
+def _locked(
+    loaded: Loaded,
+    model: CompiledModel,
+    session: SparkSession,
+    secrets: Secrets,
+    locked: ExitStack,
+    *,
+    changes: bool,
+) -> tuple[StoredQuery, Callable[[], None]]:
+    """Returns the current version of a query, and a function that checks that it is still locked. Raises: FindingsError
+    if it runs, or another command makes another version the current one.
+    """
+    query = stored_query(loaded, model, SessionStorages(session))
+    if not changes or not query.state.version:
+        return query, _unlocked
+    lock = locked.enter_context(query_lock(query.storage, query.lock_root, model.name, model.file.location, secrets))
+    again = stored_query(loaded, model, SessionStorages(session))  # what is read before the lock can be out of date
+    if again.lock_root != query.lock_root:
+        raise FindingsError(
+            [query_in_use(model.name, "another command, which has switched versions,", model.file.location)]
+        )
+    return again, lock.confirm
 
 
 def _unlocked() -> None:
@@ -126,7 +151,7 @@ class _Maintaining:
             if self.request.dry_run:
                 return replace(found, before=before, after=before, done=(_PLANNED[use.format],))
             self.confirm()
-            done = tuple(maintain_table(table, self.request.retain_seconds))
+            done = tuple(maintain_table(table, self.request.retain_seconds, self._known_queries()))
             return replace(found, before=before, after=_size_of(table), done=done)
         except SPARK_ERRORS as error:
             what = f"the table of `{found.model}` in sink `{use.sink}` cannot be maintained"
@@ -134,6 +159,21 @@ class _Maintaining:
             fix = "correct what the error names and repeat the command; the rows of the table are as before"
             finding = error_finding(error, code=CODE, what=what, place=place, secrets=self.secrets, fix=fix)
             raise FindingsError([finding]) from error
+
+    def _known_queries(self) -> set[str]:
+        """Returns the ids under which the queries with a checkpoint in the target write batches. Raises: OSError,
+        Spark's errors.
+        """
+        base, storages = storage_base(self.loaded), self.query.storages
+        models = self.loaded.compiled.models.values()
+        roots = {query_root(base, model.query_id, model.config.checkpoint) for model in models if model.output}
+        storage, folder = storages.of(f"{base}/queries")
+        roots |= {f"{base}/queries/{name}" for name in storage.names(folder) if not name.startswith(".")}
+        checkpoints = [
+            checkpoint_path(root, version) for root in sorted(roots) for version in read_versions(storages.of, root)
+        ]
+        ids = (find_query_id(*storages.of(checkpoint)) for checkpoint in checkpoints)
+        return {name for each in ids if each is not None for name in (each, quarantine_query_id(each))}
 
     def _files(self, found: MaintainedSink, use: Output, folder: OutputFolder) -> MaintainedSink:
         """Merges the files of a file sink, and archives those that earlier merges have replaced. Raises: FindingsError,
@@ -166,7 +206,8 @@ class _Maintaining:
                 done.append(f"merged {plural(merged, 'file')} into {into}" if not left else f"merged {merged} files")
         files = self.query.files(folder)
         retain = RETAINED_SECONDS if self.request.retain_seconds is None else self.request.retain_seconds
-        moved, kept = archive_replaced(storage, path, files, retain, moves=not self.request.dry_run)
+        shown = self._shown_folder(use) if isinstance(storage, LocalStorage) else None
+        moved, kept = archive_replaced(storage, path, files, retain, moves=not self.request.dry_run, shown=shown)
         if moved:
             would = "would move" if self.request.dry_run else "moved"
             done.append(f"{would} {plural(moved, 'replaced file')} to the archive")
@@ -176,6 +217,12 @@ class _Maintaining:
         if (after.log_bytes or 0) > LONG_LOG_BYTES:
             left = (*left, LongLog(use.sink, after.log_bytes or 0).text)
         return replace(found, after=after, done=tuple(done), left=left)
+
+    def _shown_folder(self, use: Output) -> str | None:
+        """Returns the folder that readers of a plain path see, None if they see the output itself."""
+        if use.path is None or use.path not in self.query.state.published:
+            return None
+        return published_folder(normpath(sink_path(self.loaded, use.path)), self.query.state.version)
 
     def _why_not_merged(self, use: Output, folder: OutputFolder, log: BatchLog) -> str | None:
         """Returns why the files of a file sink are not merged, None if they can be."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import inf
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.read_so_far import static_files
@@ -152,3 +154,34 @@ def removed_queries(loaded: Loaded, files_of: FilesOf, storage: str) -> tuple[Qu
         for name in files.names(folder)
         if name not in known and not name.startswith(".")
     )
+
+
+def with_previous_names(
+    compiled: CompiledProject, queries: Sequence[QueryVerdict], removed: Sequence[QueryVerdict]
+) -> tuple[QueryVerdict, ...]:
+    """Returns the verdicts on `queries`. That on the first version of a model that had no versions before says how it
+    continues the query of this model, which is one of `removed`.
+    """
+    former = {query.model for query in removed}
+    first: dict[str, CompiledModel] = {}
+    for model in sorted(compiled.models.values(), key=_version_order):
+        version = model.file.version
+        if version is not None and version.name in former and model.output is not None:
+            first.setdefault(version.name, model)
+    advice = {model.name: _continued(name, model) for name, model in first.items()}
+    return tuple(
+        replace(query, reason=f"{query.reason}; {advice[query.model]}")
+        if query.verdict is Verdict.NEW and query.model in advice
+        else query
+        for query in queries
+    )
+
+
+def _version_order(model: CompiledModel) -> tuple[float, str]:
+    text = model.file.version.v if model.file.version is not None else ""
+    return (float(text), "") if text.replace(".", "", 1).isdecimal() else (inf, text)
+
+
+def _continued(name: str, model: CompiledModel) -> str:
+    v = model.file.version.v if model.file.version is not None else ""
+    return f"with `config: {{previous_name: {name}}}`, version {v} continues the query `{name}` and keeps its output"

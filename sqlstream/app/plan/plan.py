@@ -9,7 +9,7 @@ from sqlstream.app.loading.selected_queries import select_queries
 from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.plan.breaks import stored_differences, with_breaks
 from sqlstream.app.plan.compiled_identity import ParallelQueries
-from sqlstream.app.plan.details import removed_queries
+from sqlstream.app.plan.details import removed_queries, with_previous_names
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
 from sqlstream.app.session.target_storage import files_of, local_storage, remote_storage
@@ -35,6 +35,7 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     parallel = ParallelQueries(loaded.compiled, named, files_of, storage)
     queries = tuple(plan_without_spark(loaded, storage, model, parallel, removed) for model in models)
     queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, files_of, storage))
+    queries = with_previous_names(loaded.compiled, queries, removed)
     warnings = tuple(finding for finding in loaded.findings if finding.code == "rules-off")
     queries = (*queries, *(removed if request.selection == EVERYTHING else ()))
     return ProjectPlan(loaded.compiled.project.target.name, queries, warnings=warnings)

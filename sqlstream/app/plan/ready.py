@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.breaks import stored_differences, with_breaks
 from sqlstream.app.plan.compiled_identity import ParallelQueries
-from sqlstream.app.plan.details import describe, removed_queries
+from sqlstream.app.plan.details import describe, removed_queries, with_previous_names
 from sqlstream.app.plan.output_checks import OutputCheck
 from sqlstream.app.plan.read_so_far import read_so_far
 from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
@@ -460,10 +460,11 @@ def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: Pl
                 planned[model.unique_id] = _plan(checks, model)
         verdicts = [planned[model.unique_id] for model in models]
         differences_of = stored_differences(loaded.compiled, checks.storage_of, storage_base(loaded))
-        queries = list(with_breaks(loaded.compiled, verdicts, differences_of))
-        if request.selection == EVERYTHING:
-            queries += removed_queries(loaded, checks.storage_of, storage_base(loaded))
-        return ProjectPlan(loaded.compiled.project.target.name, tuple(queries), runtime.version)
+        queries = with_breaks(loaded.compiled, verdicts, differences_of)
+        removed = removed_queries(loaded, checks.storage_of, storage_base(loaded))
+        found = with_previous_names(loaded.compiled, queries, removed)
+        found = (*found, *(removed if request.selection == EVERYTHING else ()))
+        return ProjectPlan(loaded.compiled.project.target.name, found, runtime.version)
 
 
 def _plan(checks: CheckContext, model: CompiledModel) -> QueryVerdict:

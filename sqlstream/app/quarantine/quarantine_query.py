@@ -16,7 +16,7 @@ from pyspark.sql.functions import array, array_compact, col, count_if, explode, 
 from pyspark.sql.functions import count as count_
 
 from sqlstream.app.backfill.backfill_batches import HistoryWriter
-from sqlstream.app.backfill.backfill_query import check_stream, checked_query, repeated_rows
+from sqlstream.app.backfill.backfill_query import check_added_batches, checked_query, repeated_rows
 from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.quarantine.quarantine import Quarantine, QuarantineRequest, Released, ReleaseRequest
@@ -215,7 +215,7 @@ class _Releasing:
         if self.query.query.identity.stateful and model.config.output_mode != "append":
             why = "it keeps state in update mode, in which a later row may have replaced the quarantined one"
             raise _refused(model, why, "correct the rows where they come from")
-        check_stream(self.query, self.checks, begun, partial(_refused, model))
+        check_added_batches(self.query, self.checks, begun, partial(_refused, model))
         writer = HistoryWriter(self.query, self.checks, self.signals, log, last)
         done = Released(model.name, self.query.plan.version, dry_run=request.dry_run, notes=tuple(self._notes()))
         if begun is not None and begun.release is not None:

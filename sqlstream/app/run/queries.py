@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.plan.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import RunFollowers
-from sqlstream.app.run.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
 from sqlstream.app.run.runner import Runner, RunOrders
 from sqlstream.app.session.session import spark_session

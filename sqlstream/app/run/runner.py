@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sqlstream.app.plan.ledgers import known_ids, write_before_start
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
-from sqlstream.app.run.ledgers import known_ids, write_before_start
 from sqlstream.app.session.target_storage import storage_location
 from sqlstream.app.stored.stored_outputs import is_written, reads_static_outputs
 from sqlstream.errors import Finding, FindingsError

@@ -191,10 +191,10 @@ def _state(storages: LazyStorages | SessionStorages, root: str, name: str, versi
 
 def terminal_model(loaded: Loaded, name: str) -> CompiledModel:
     """Returns the terminal model `name`. Raises: UsageError if there is none."""
-    every = {model.name: model for model in loaded.compiled.models.values()}
-    terminal = {name: model for name, model in every.items() if model.output is not None}
-    if name in every and name not in terminal:
-        raise UsageError(f"`{name}` is a view: it has no sink, so it has no checkpoint or output")
-    if name not in terminal:
+    model = loaded.compiled.model_named(name)
+    if model is None:
+        terminal = [each.name for each in loaded.compiled.models.values() if each.output is not None]
         raise UsageError(f"there is no terminal model `{name}`; {did_you_mean(name, terminal)}")
-    return terminal[name]
+    if model.output is None:
+        raise UsageError(f"`{name}` is a view: it has no sink, so it has no checkpoint or output")
+    return model

@@ -14,7 +14,6 @@ from sqlstream.app.test.unit_tests import TestedProject, UnitTestOutcome, open_t
 from sqlstream.app.test.update import update_expectations, updated_line
 from sqlstream.compiler.allowances import lowered_by_rules
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.compiler.graph import model_id
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.project.wording import did_you_mean
@@ -34,6 +33,7 @@ def record_case(request: UnitTestRequest, name: str, limit: int, notify: Callabl
     project = open_tests(request.project)
     compiled = project.loaded.compiled
     model = _model_named(compiled, name)
+    name = model.name
     shown = _input_rows(project, model, limit, notify)
     every: tuple[UnitTest | BrokenTest, ...] = (*project.tests.cases, *project.tests.broken)
     case = free_name(RECORDED, [test.name for test in every if test.model == name])
@@ -53,7 +53,7 @@ def record_case(request: UnitTestRequest, name: str, limit: int, notify: Callabl
 
 
 def _model_named(compiled: CompiledProject, name: str) -> CompiledModel:
-    model = compiled.models.get(model_id(compiled.project.name, name))
+    model = compiled.model_named(name)
     if model is not None:
         return model
     names = [each.name for each in compiled.models.values()]

@@ -41,7 +41,7 @@ class Publisher:
 
     def __init__(self, ready: Sequence[CheckedQuery], checks: CheckContext, notify: Callable[[RunEvent], None]) -> None:
         self._checks, self._notify = checks, notify
-        self._names = {item.query.model.name: _names(item, checks) for item in ready}
+        self._names = {item.query.model.name: plain_names(item, checks) for item in ready}
         self._outputs = {
             item.query.model.name: (item, self._names[item.query.model.name].publications(item.query.identity))
             for item in ready
@@ -198,7 +198,8 @@ def _starts_current(item: CheckedQuery) -> bool:
     return item.plan.action is Action.REFRESH and not item.is_parallel
 
 
-def _names(item: CheckedQuery, checks: CheckContext) -> QueryNames:
+def plain_names(item: CheckedQuery, checks: CheckContext) -> QueryNames:
+    """Returns the plain names of the outputs of a checked query."""
     return QueryNames(
         checks.loaded,
         item.query.model,

@@ -30,6 +30,7 @@ from sqlstream.spark.storage.local import (
     unlink_shared,
 )
 from sqlstream.spark.storage.storage import free_archive
+from sqlstream.spark.writing.merged_files import replaced_files
 from sqlstream.spark.writing.table_formats.table import DELTA_LOG
 from sqlstream.state.batch_logs import SINK_LOG, entry_names, is_complete
 from sqlstream.state.layout import published_folder, snapshot_folder
@@ -282,10 +283,14 @@ def _link(source: Path, target: Path, names: Sequence[str]) -> None:
 
 
 def _remove_expired(source: Path, target: Path, shown: Path, known: dict[int, str], compact: MovedEntry) -> None:
-    """Removes the files that the sink's option `retention` has removed from the log, as it was in `known`."""
+    """Removes the files that the sink's option `retention` has removed from the log, as it was in `known`. Files that
+    others have replaced stay until `maintain` archives them, for readers that have listed them.
+    """
     texts = (_read(target / SINK_LOG / name) for name in known.values())
     before = {name for text in texts if text for name in _files(text, shown, source)}
-    unlink_shared(target, source, sorted(before - set(compact.files)))
+    gone = before - set(compact.files)
+    if gone:
+        unlink_shared(target, source, sorted(gone - replaced_files(LocalStorage(), str(source)).keys()))
 
 
 # Spark writes `file:///a` or `file:/a`, and a plain `/a` is a local path, too

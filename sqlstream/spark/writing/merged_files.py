@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +19,7 @@ from sqlstream.project.files.paths import escaped
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.storage.checkpoints import move_with_checksum
+from sqlstream.spark.storage.local import unlink_shared
 from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.batch_logs import BatchLog
 from sqlstream.state.layout import archive_folder, archive_moment
@@ -147,30 +149,41 @@ def move_into_output(
         move_with_checksum(storage, source, f"{output}/{name}")
 
 
-def archive_replaced(
-    storage: Storage, output: str, files: OutputFiles, older_than_seconds: float, *, moves: bool
-) -> tuple[int, int]:
-    """Moves the files that merges have replaced for longer than `older_than_seconds` to the archive, and returns their
-    number, and that of replaced files which stay. Only counts them unless it `moves` them. `files` are those of
-    `output` now.
-
-    Raises: OSError, Spark's errors.
+def replaced_files(storage: Storage, output: str) -> dict[str, str]:
+    """Returns the files of an output that others have replaced or were meant to replace, each with the folder in the
+    archive that has the record. The log lists some of them: those that a killed command did not replace, and the new
+    ones. Raises: OSError, Spark's errors.
     """
-    unlisted = {file.name for file in files.leftover}
-    now, archive = datetime.now(UTC), archive_folder(output)
-    merged_last: dict[str, str] = {}  # a merged file can be replaced by a later merge, whose time counts
+    archive = archive_folder(output)
+    found: dict[str, str] = {}  # a merged file can be replaced by a later merge, whose time counts
     for moment in storage.names(archive):
         record = storage.read_text(f"{archive}/{moment}/{MERGED_LOG}")
         if record is not None:
-            merged_last.update(dict.fromkeys(recorded_files(record) & unlisted, moment))
+            found.update(dict.fromkeys(recorded_files(record), moment))
+    return found
+
+
+def archive_replaced(
+    storage: Storage, output: str, files: OutputFiles, older_than_seconds: float, *, moves: bool, shown: str | None
+) -> tuple[int, int]:
+    """Moves the files that merges have replaced for longer than `older_than_seconds` to the archive, and returns their
+    number, and that of replaced files which stay. Only counts them unless it `moves` them. `files` are those of
+    `output` now. `shown` is the folder with hard links of them that readers see, None if they see the output.
+
+    Raises: OSError, Spark's errors.
+    """
+    unlisted, now, archive = {file.name for file in files.leftover}, datetime.now(UTC), archive_folder(output)
+    replaced = {name: moment for name, moment in replaced_files(storage, output).items() if name in unlisted}
     moved = 0
-    for name, moment in sorted(merged_last.items()):
+    for name, moment in sorted(replaced.items()):
         merged_at = datetime.strptime(moment[:20], _MOMENT).replace(tzinfo=UTC)
         if (now - merged_at).total_seconds() >= older_than_seconds:
             moved += 1
             if moves:
+                if shown is not None:
+                    unlink_shared(Path(shown), Path(output), [name])
                 move_with_checksum(storage, f"{output}/{name}", f"{archive}/{moment}/{name}")
-    return moved, len(merged_last) - moved
+    return moved, len(replaced) - moved
 
 
 def _shown(folder: SmallFolder) -> str:

@@ -167,3 +167,48 @@ def test_the_message_names_the_place_in_the_select_list(tmp_path: Path) -> None:
 
     (finding,) = try_load(ProjectRequest(tmp_path)).findings
     assert "models/orders.sql:4:3" in finding.why
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("id > 0 and name like 'a%'", ""),
+        ("id > 0 -- positive", ""),
+        ("upper(NAME) = 'A' and `s`.a > 0 and m['x'] > 0", ""),
+        ("idd > 0", "unknown-column"),
+        ("s.c > 0", "unknown-field"),
+        ("id + 1", "type-mismatch"),
+        ("count(*) > 0", "misplaced-function"),
+        ("(id > 0", "sql-syntax"),
+        ("name like 'a", "sql-syntax"),
+    ],
+)
+def test_expressions_of_constraints_are_checked(tmp_path: Path, expression: str, code: str) -> None:
+    """A mistake in the expression of a check constraint, of a column or of the model, is found at the constraint, once."""
+    columns = "".join(
+        f"      - {{name: {name}, data_type: '{type_}'}}\n"
+        for name, type_ in (("name", "string"), ("s", "struct<a: int, b: array<string>>"), ("m", "map<string, double>"))
+    )
+    check = f'{{type: check, expression: "{expression}"}}'
+    for place, of_column, of_model in (("4:53", check, ""), ("9:9", "", check)):
+        more = {
+            "sinks.yml": "sinks:\n  - {name: out, format: noop}\n  - {name: also, format: noop}\n",
+            "models/orders.sql": "{{ config(sink=['out', 'also'], contract={'enforced': true}) }} select id, name, s, m"
+            + SOURCE,
+            "models/orders.yml": "models:\n  - name: orders\n    columns:\n"
+            f"      - {{name: id, data_type: bigint, constraints: [{of_column}]}}\n{columns}"
+            + (f"    constraints:\n      - {of_model}\n" if of_model else ""),
+        }
+        found = contract(tmp_path, "", "", more)
+
+        assert found == ([f"{code} models/orders.yml:{place}"] if code else [])
+
+
+def test_an_expression_that_only_spark_can_parse_is_no_error(tmp_path: Path) -> None:
+    """Without Spark's parser, an expression that sqlglot cannot parse gives a warning."""
+    check = "constraints: [{type: check, expression: id > 0 and}]"
+    sql = f"select id{SOURCE}"
+
+    assert contract(tmp_path, sql, f"{{name: id, data_type: bigint, {check}}}") == [
+        "not-followed models/orders.sql:1:1"
+    ]

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from sqlstream.app.compile.explain_model import emission_of
+from sqlstream.app.compile.lineage import trace_compiled
 from sqlstream.app.compile.ls import list_nodes
 from sqlstream.app.loading.load import load_for_reading, try_load
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.stored.stored_query import terminal_model
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.errors import FindingsError
+from sqlstream.errors import FindingsError, UsageError
 
 ORDERS = "{{{{ config(sink='lake') }}}} select {} from {{{{ source('shop', 'orders') }}}}\n"
 FILES = {
@@ -252,3 +255,32 @@ def test_models_are_selected_by_group_and_access(compiled: CompiledProject) -> N
         "access:private": {"next_orders"},
         "access:protected,group:sales": {"orders", "orders_v1"},
     }
+
+
+def test_a_version_without_the_column_of_a_constraint_is_refused(tmp_path: Path) -> None:
+    """A check constraint of the model also applies to a version that excludes its column."""
+    properties = FILES["models/_models.yml"].replace("expression: id > 0", "expression: id > b")
+    request = write(tmp_path, {"models/_models.yml": properties})
+    (tmp_path / "models/coded.py").unlink()
+
+    found = [(each.code, str(each.location)) for each in try_load(request).errors if each.code == "unknown-column"]
+
+    assert found == [("unknown-column", "models/_models.yml:9:19")] * 2
+
+
+@pytest.mark.parametrize(("version", "name"), [("v2", "orders"), ("v1", "orders_v1"), ("v3", "next_orders")])
+def test_commands_take_every_spelling_of_a_version(tmp_path: Path, version: str, name: str) -> None:
+    """A command that takes the name of a model takes that of its file, and its version as in dbt, with its columns."""
+    request = write(tmp_path)
+    (tmp_path / "models/coded.py").unlink()
+    loaded = load_for_reading(request)
+
+    for spelling in (name, f"orders.{version}", f"orders_{version}"):
+        assert terminal_model(loaded, spelling).name == name
+        assert emission_of(loaded.compiled, spelling) == emission_of(loaded.compiled, name)
+        assert trace_compiled(loaded, spelling) == trace_compiled(loaded, name)
+        assert [column.name for column in trace_compiled(loaded, f"{spelling}.ID").columns] == ["id"]
+        with pytest.raises(UsageError, match="has no column `none`"):
+            trace_compiled(loaded, f"{spelling}.none")
+    with pytest.raises(UsageError, match=r"there is no terminal model `orders\.v4`"):
+        terminal_model(loaded, "orders.v4")

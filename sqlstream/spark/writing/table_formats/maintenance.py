@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,11 @@ ICEBERG_RETAINED_SECONDS = 5 * 86400.0
 
 DELTA_RETAINED_SECONDS = 7 * 86400.0
 """The shortest time for which VACUUM keeps unused files: Delta Lake's default, and the limit of its safety check."""
+
+GONE_SECONDS = 30 * 86400.0
+"""A query that has no checkpoint here, and has written nothing for this time, does not hold back snapshots any more. It
+may be one of another target or of another program, which can be down for a while.
+"""
 
 LISTING_TASKS = 32
 """The tasks in which VACUUM lists files, on a few cores."""
@@ -49,13 +54,14 @@ def table_size(table: FormatTable) -> TableSize:
     return TableSize(int(row[0]), int(row[1]))
 
 
-def maintain_table(table: FormatTable, retain_seconds: float | None) -> Iterator[str]:
+def maintain_table(table: FormatTable, retain_seconds: float | None, queries: Collection[str]) -> Iterator[str]:
     """Compacts a table, which exists, and removes files and snapshots that are older than `retain_seconds` (None: the
-    default of its format). Yields what each step did. Raises: Spark's errors.
+    default of its format). `queries` are Spark's ids of the queries that have a checkpoint. Yields what each step did.
+    Raises: Spark's errors.
     """
-    return (
-        _maintain_delta(table, retain_seconds) if table.format == "delta" else _maintain_iceberg(table, retain_seconds)
-    )
+    if table.format == "delta":
+        return _maintain_delta(table, retain_seconds)
+    return _maintain_iceberg(table, retain_seconds, queries)
 
 
 def _maintain_delta(table: FormatTable, retain_seconds: float | None) -> Iterator[str]:
@@ -88,7 +94,7 @@ def _few_tasks(session: SparkSession) -> Iterator[None]:
         session.conf.set(_LISTING_TASKS, str(before))
 
 
-def _maintain_iceberg(table: FormatTable, retain_seconds: float | None) -> Iterator[str]:
+def _maintain_iceberg(table: FormatTable, retain_seconds: float | None, queries: Collection[str]) -> Iterator[str]:
     session, catalog = table.session, _catalog(table)
     name = f"table => {quote_text(table.name)}"
     options = "map('min-input-files', '2')"
@@ -99,8 +105,11 @@ def _maintain_iceberg(table: FormatTable, retain_seconds: float | None) -> Itera
     manifests = done["rewritten_manifests_count"]
     yield f"rewrite_manifests merged {plural(manifests, 'manifest')} into {count_text(done['added_manifests_count'])}"
     retained = ICEBERG_RETAINED_SECONDS if retain_seconds is None else retain_seconds
-    wanted = int((time.time() - retained) * 1000)
-    oldest = min([wanted, *_last_batch_times(table)])
+    now = time.time()
+    wanted = int((now - retained) * 1000)
+    times = _last_batch_times(table)
+    gone = {query for query, at in times.items() if query not in queries and at < (now - GONE_SECONDS) * 1000}
+    oldest = min([wanted, *(at for query, at in times.items() if query not in gone)])
     before = session.table(f"{table.name}.snapshots").count()
     call = f"CALL {catalog}.system.expire_snapshots({name}, older_than => timestamp_millis({oldest}))"
     session.sql(call).collect()
@@ -108,6 +117,9 @@ def _maintain_iceberg(table: FormatTable, retain_seconds: float | None) -> Itera
     yield f"expire_snapshots removed {plural(expired, 'snapshot')}"
     if oldest < wanted:
         yield "snapshots since the last batch of each query stay: they say which batches the table has"
+    if gone:
+        number = plural(len(gone), "query", "queries")
+        yield f"the snapshots of {number} without a checkpoint do not count: the last batch is older than 30 days"
 
 
 def _catalog(table: FormatTable) -> str:
@@ -117,8 +129,9 @@ def _catalog(table: FormatTable) -> str:
     return quote_identifier(first if is_catalog else table.session.catalog.currentCatalog())
 
 
-def _last_batch_times(table: FormatTable) -> list[int]:
-    """Returns, for each query that has written to an Iceberg table, when it committed its last batch (ms since 1970).
+def _last_batch_times(table: FormatTable) -> dict[str, int]:
+    """Returns, by the id of each query that has written to an Iceberg table, when it committed its last batch (ms since
+    1970).
 
     Of these snapshots and of all later ones none may expire: Iceberg's streaming writer follows them from the current
     one back to that of its query, and writes a batch again if it finds none.
@@ -126,4 +139,4 @@ def _last_batch_times(table: FormatTable) -> list[int]:
     snapshots = current_snapshots(table.session, table.name)
     written = snapshots.withColumn("query", query_of_snapshot()).where("query IS NOT NULL")
     last = written.groupBy("query").agg(max_("committed_at").alias("at"))
-    return [int(row[0]) for row in last.selectExpr("unix_millis(at)").collect()]
+    return {str(row[0]): int(row[1]) for row in last.selectExpr("query", "unix_millis(at)").collect()}
