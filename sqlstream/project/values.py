@@ -240,6 +240,11 @@ class ModelFile:
         return self.column_locations.get(column, {}).get(key, self.location)
 
     @property
+    def has_corrupt_records(self) -> bool:
+        """Whether the query of the model writes the corrupt records of a source."""
+        return self.declared_at is not None and self.rows_of is None and self.tests is None
+
+    @property
     def is_inline(self) -> bool:
         """Whether the model is the query of `show --inline`, which has no file."""
         return self.path == INLINE

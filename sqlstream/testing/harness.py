@@ -121,7 +121,7 @@ def _why_no_rows(case: Case, observed: Observed) -> str | None:
     """Returns why there are no rows, as a sentence without a period. None if there are rows, or a batch failed."""
     if observed.final or observed.error is not None:
         return None
-    if case.model.file.declared_at is not None and case.model.file.rows_of is None:  # a quarantine
+    if case.model.file.has_corrupt_records:
         return "none of the given records is corrupt"
     if observed.figures is None:
         return "conditions or joins in the query removed all of the given rows"

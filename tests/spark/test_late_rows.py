@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import PROJECT, ProjectFolder, java_below, wait_for
+from tests.spark.conftest import PROJECT, ProjectFolder
 
 SOURCE = (
     "sources: [{name: shop, tables: [{name: orders, format: json, path: in/orders, options: {maxFilesPerTrigger: 1}, "
@@ -166,15 +165,12 @@ def test_each_late_row_is_kept_once_through_kills(
             for number, time in enumerate(max(time, 0) for time in times)
         ]
         folder.rows(f"in/orders/{batch:03}.json", rows, modified=batch)
+    # a row that closes all windows, and waits in its own
+    folder.rows("in/orders/999.json", [{"id": -1, "ts": "2026-03-01T00:00:00Z"}], modified=batches)
     groups = QUERIES["hours"].replace("count(*) as n", "collect_list(id) as ids")
     config = "{{{{ config(sink='lake', quarantine_sink='{}', late_rows='quarantine') }}}}\n"
     folder.write({f"models/in_{sink}.sql": config.format(sink) + groups for sink in ("files", "tables")})
-    for number in range(kills):
-        process = folder.command("run", "--available-now", "--log-format", "json")
-        for _ in range(places.randint(1, 6)):
-            wait_for(process, '"event": "batch"')
-        os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
-        process.communicate()
+    folder.run_through_kills(kills, 3, 6)
     assert folder.run().succeeded
 
     with sqlite3.connect(folder.root / "store/late.sqlite") as connection:
@@ -183,14 +179,4 @@ def test_each_late_row_is_kept_once_through_kills(
     assert sorted(stored) == late
     assert late
     grouped = [id_ for row in read_parquet(folder.root / "store/in_files") for id_ in row["ids"]]
-    waiting = _last_group(folder, grouped + late, 50 * batches)
-    assert sorted(grouped + late + waiting) == list(range(50 * batches))
-
-
-def _last_group(folder: ProjectFolder, known: list[int], rows: int) -> list[int]:
-    """Returns the rows of windows that are not closed, which are the newest."""
-    missing = [id_ for id_ in range(rows) if id_ not in known]
-    newest = {f"{id_ // 50:03}.json" for id_ in missing}
-    assert all((folder.root / "in/orders" / name).exists() for name in newest)
-    assert len(newest) <= 4
-    return missing
+    assert sorted(grouped + late) == list(range(50 * batches))

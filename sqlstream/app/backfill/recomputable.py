@@ -21,7 +21,6 @@ from sqlstream.state.batch_logs import FILES
 from sqlstream.state.checkpoints import read_checkpoint
 from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
-from sqlstream.state.query_versions import VersionsUnreadableError
 from sqlstream.state.replacements import ColumnRange, NotReplaceableError, column_range, time_column
 from sqlstream.state.sources.positions import read_position
 
@@ -52,7 +51,7 @@ def check_without_spark(loaded: Loaded, model: CompiledModel, request: BackfillR
             if source.form == FILES:
                 local = ((uri, local_path(uri)) for uri in source.read or {})
                 check_gone(model, [uri for uri, path in local if path is not None and not path.exists()])
-    except (OSError, VersionsUnreadableError):
+    except OSError:
         return  # the query is checked again as a run checks it, which reports what is damaged
 
 

@@ -131,12 +131,26 @@ class Recomputation:
         self._check_released(found, last)
         sources = self._sources(found)
         try:
-            return self._replaced(found, sources, last)
+            done = self._replaced(found, sources, last)
         except (RefusedRowsError, DatabaseError, *SPARK_ERRORS) as error:
             what = f"the rows of `{self._model.name}` could not be recomputed; its sink has the rows that it had"
             if isinstance(error, RefusedRowsError):
                 raise self._refused(str(error), "correct the rows in the model or in its sources") from error
             raise batch_failure(self.query, self.checks.secrets, error, what) from error
+        return done if self.request.dry_run or not self._adds_files else self._shown(done)
+
+    @property
+    def _adds_files(self) -> bool:
+        return format_of(self._model.outputs[0].format).writes_files
+
+    def _shown(self, done: Backfilled) -> Backfilled:
+        """Returns what was `done`, with a note if readers do not see it yet."""
+        try:
+            self._end_adding()
+        except (FindingsError, OSError, *SPARK_ERRORS) as error:
+            why = error.findings[0].message if isinstance(error, FindingsError) else str(error).partition("\n")[0]
+            return replace(done, notes=(*done.notes, f"the next run shows readers the rows, because {why}"))
+        return done
 
     def _replaced(self, found: ColumnRange, sources: Mapping[str, SourceHistory | None], last: int) -> Backfilled:
         model, dry_run = self._model, self.request.dry_run
@@ -187,7 +201,6 @@ class Recomputation:
             return done
         new = add_files(target, rows, old, self._confirm)
         self._list(new, last + 1)
-        self._end_adding()
         return replace(done, files_after=len(new.files))
 
     def _list(self, new: NewFiles, number: int) -> None:

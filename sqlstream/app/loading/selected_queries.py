@@ -129,4 +129,4 @@ def quarantines_to_end(models: Sequence[CompiledModel]) -> frozenset[str]:
 
 def is_quarantine(model: CompiledModel) -> bool:
     """Returns whether the query writes the corrupt records of a source."""
-    return model.file.declared_at is not None and model.file.rows_of is None and model.file.tests is None
+    return model.file.has_corrupt_records

@@ -30,7 +30,7 @@ from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.query_locks import query_in_use, query_lock
 from sqlstream.spark.storage.storage import SessionStorages, storage_problems
 from sqlstream.spark.writing.merged_files import Merging, archive_replaced
-from sqlstream.spark.writing.quarantine import quarantine_query_id
+from sqlstream.spark.writing.quarantine import ids_of_query
 from sqlstream.spark.writing.table_formats.maintenance import maintain_table, table_size
 from sqlstream.spark.writing.table_formats.table import FormatTable, table_at
 from sqlstream.state.batch_logs import BatchLog
@@ -173,7 +173,7 @@ class _Maintaining:
             checkpoint_path(root, version) for root in sorted(roots) for version in read_versions(storages.of, root)
         ]
         ids = (find_query_id(*storages.of(checkpoint)) for checkpoint in checkpoints)
-        return {name for each in ids if each is not None for name in (each, quarantine_query_id(each))}
+        return {name for each in ids if each is not None for name in ids_of_query(each)}
 
     def _files(self, found: MaintainedSink, use: Output, folder: OutputFolder) -> MaintainedSink:
         """Merges the files of a file sink, and archives those that earlier merges have replaced. Raises: FindingsError,

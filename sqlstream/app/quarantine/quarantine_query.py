@@ -123,6 +123,12 @@ def check_quarantine_of(loaded: Loaded, model: CompiledModel) -> None:
     """Raises: UsageError if the model has no quarantine, or one in a sink that cannot be read."""
     quarantine = loaded.compiled.quarantines.get(model.unique_id)
     if quarantine is None:
+        late = loaded.compiled.late_rows.get(model.unique_id)
+        if late is not None:
+            raise UsageError(
+                f"`{model.name}` has no quarantine: its late rows are in sink `{late.outputs[0].sink}` under the name "
+                f"`{late.name}`, and cannot be released"
+            )
         raise UsageError(
             f"`{model.name}` has no quarantine: it needs a data test with `on_violation: quarantine`, and "
             "`quarantine_sink` in its configuration"

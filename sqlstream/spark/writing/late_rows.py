@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.spark.jvm.late_rows import LATE_ROWS, UnknownLateRowsError, late_rows, rows_before_state
+from sqlstream.spark.jvm.late_rows import UnknownLateRowsError, late_rows, rows_before_state
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
-from sqlstream.spark.writing.quarantine import NO_BATCH, BatchFolders, check_place, quarantine_query_id, quarantined
+from sqlstream.spark.writing.quarantine import NO_BATCH, BatchFolders, check_place, late_query_id, quarantined
 from sqlstream.spark.writing.shared import writer_of
 
 
@@ -49,6 +49,7 @@ class LateRowsWriter:
 
     def __init__(self, writer: BatchWriter, target: SinkTarget) -> None:
         self._writer, self._target = writer, target
+        self._is_first = True
         self._late = writer_of(target, BatchFolders)
 
     def open(self) -> None:
@@ -58,12 +59,19 @@ class LateRowsWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the batch, and reads its late rows if there are any. Raises: any error of a sink."""
-        self._writer.write(rows, batch)
+        if self._is_first:  # only this batch can be a repeated one, which Delta Lake does not compute again
+            with cached(rows):
+                self._writer.write(rows, batch)
+                rows.count()
+        else:
+            self._writer.write(rows, batch)
         (query,) = self._target.frame.sparkSession.streams.active  # each query has its own session
         late = late_rows(query)
         if late is None:
+            self._is_first = False
             return
         found = quarantined(late, batch)
         with cached(found):  # the ids and the time of a row are the same in each use
             if not found.isEmpty():
-                self._late.write(found, self._target.batch(batch.id, quarantine_query_id(batch.query_id, LATE_ROWS)))
+                self._late.write(found, self._target.batch(batch.id, late_query_id(batch.query_id)))
+        self._is_first = False

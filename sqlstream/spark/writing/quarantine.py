@@ -73,11 +73,21 @@ def quarantined(marked: DataFrame, batch: MicroBatch) -> DataFrame:
     )
 
 
-def quarantine_query_id(query_id: str, rows: str = "quarantine") -> str:
-    """Returns the id under which a query records the batches of `rows` that it leaves out: a database remembers one
-    batch of each id, and may have the table of the model, too.
+def quarantine_query_id(query_id: str) -> str:
+    """Returns the id under which the quarantine of a query records its batches: a database remembers one batch of each
+    id, and may have the table of the model, too.
     """
-    return str(uuid5(UUID(query_id), rows))
+    return str(uuid5(UUID(query_id), "quarantine"))
+
+
+def late_query_id(query_id: str) -> str:
+    """Returns the id under which the batches of late rows of a query are recorded."""
+    return str(uuid5(UUID(query_id), "late_rows"))
+
+
+def ids_of_query(query_id: str) -> tuple[str, ...]:
+    """Returns all ids under which a query records batches."""
+    return (query_id, quarantine_query_id(query_id), late_query_id(query_id))
 
 
 class QuarantineWriter:
