@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlstream.app.data_tests.selectable_tests import selectable_tests
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selecting import SelectableTest, select
@@ -47,6 +46,8 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
     else:
         loaded = load_for_reading(request)
     if DATA_TEST in selection.resource_types or any("test_name:" in each for each in selection.select):
+        from sqlstream.app.data_tests.selectable_tests import selectable_tests  # not of each `ls`
+
         tests = (*tests, *selectable_tests(loaded.compiled))
     chosen, unmatched = _choose(loaded.compiled, selection, tests)
     warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)

@@ -339,6 +339,7 @@ SOURCE_KEYS = (
         "schema_changes",
         "what happens to fields that are not declared; the column that they can add is compared with the others",
     ),
+    Harmless("data_tests", "the view of the source has them, and those that leave out rows are filters there"),
     Harmless("changes", "the option of Delta that it sets is compared, and so are the columns"),
     Harmless("refresh mode", "when a static table is read; a stream that becomes one is another plan"),
     Harmless("watermark", "the reader of the query has it, and Spark's plan has it as an operator"),

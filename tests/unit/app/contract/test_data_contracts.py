@@ -69,7 +69,7 @@ models:
     config: {{contract: {{enforced: true}}, group: sales, tags: [daily]}}
     constraints:
       - {{type: primary_key, columns: [id, day]}}
-      - {{type: check, name: cheap, expression: "price < 100 and name <> 'x'"}}
+      - {{type: check, name: cheap, expression: "price < 100 and small <> 7"}}
     columns:
 {COLUMNS}
 """.replace("{name: id, data_type: 'bigint'}", "{name: id, data_type: bigint, description: The number, constraints: "
@@ -126,7 +126,7 @@ def test_an_export_has_what_the_model_knows(tmp_path: Path) -> None:
     )
     assert (columns["day"]["primaryKeyPosition"], columns["day"]["partitionKeyPosition"]) == (2, 1)
     assert [each["name"] for each in columns["tags"]["items"]["properties"]] == ["a b", "c"]
-    assert orders["quality"][0]["query"] == "SELECT COUNT(*) FROM {object} WHERE NOT (price < 100 and name <> 'x')"
+    assert orders["quality"][0]["query"] == "SELECT COUNT(*) FROM {object} WHERE NOT (price < 100 and small <> 7)"
 
 
 @pytest.mark.parametrize("sink", SINKS)
