@@ -22,9 +22,8 @@ SOURCE, SEED, MODEL, EXPOSURE, SINK, STORED = "source", "seed", "model", "exposu
 instead of its model.
 """
 
-UNIT_TEST = "unit_test"
-DATA_TEST = "test"
-"""The kind of unit tests, which can be selected, and are no nodes of the graph."""
+UNIT_TEST, DATA_TEST = "unit_test", "test"
+"""The kinds of tests, which can be selected, and are no nodes of the graph."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,7 @@ def resolve_in(file: ModelFile, reference: Reference, project: Project, names: N
     """
     found = resolve_reference(reference, names)
     if reference.kind == "source" and file.tests is None:
-        tested = {tuple(each.tests.split(".", 1)): each.name for each in project.models if each.tests is not None}
-        name = tested.get(reference.parts)
+        name = project.tested_sources.get(".".join(reference.parts))
         return found if name is None or isinstance(found, Finding) else model_id(project.name, name)
     return found
 

@@ -308,6 +308,11 @@ class Project:
     data: frozenset[str] = frozenset()
 
     @cached_property
+    def tested_sources(self) -> Mapping[str, str]:
+        """The names of the views that check the data tests of sources, by the full names of these."""
+        return {model.tests: model.name for model in self.models if model.tests is not None}
+
+    @cached_property
     def versions(self) -> Mapping[str, ModelVersions]:
         """The versions of each model that has some, by the name of the model."""
         found: dict[str, ModelVersions] = {}

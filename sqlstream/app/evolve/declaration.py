@@ -16,8 +16,8 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.columns import Schema, fields_of, with_columns
 from sqlstream.project.declarations.schema_changes import RESCUED
 from sqlstream.project.messages.message_format import PREFIX
-from sqlstream.project.types.data_types import Field, Struct
-from sqlstream.project.types.found_types import NewColumns, new_columns, written_columns, written_type
+from sqlstream.project.types.data_types import Field, Struct, columns_ddl, type_ddl
+from sqlstream.project.types.found_types import NewColumns, new_columns
 from sqlstream.project.values import SourceTable
 from sqlstream.project.yaml import YamlMapping, YamlSequence, follow, parse_yaml, plain
 from sqlstream.project.yaml.nodes import Spans
@@ -186,13 +186,13 @@ class _Columns:
         edits = [self._added(spans, columns.added)] if columns.added else []
         if not isinstance(items, list):
             return None
-        types = {field.name: written_type(field.type) for field in columns.changed}
+        types = {field.name: type_ddl(field.type, as_written=True) for field in columns.changed}
         for index, entry in enumerate(items):
             kind = types.get(str(entry["name"]))
             if kind is not None:
                 span, entry["data_type"] = spans.of((*self.at, index, "data_type")), kind
                 edits.append(None if span is None else (*span, flow_text(kind)))
-        items += [{"name": field.name, "data_type": written_type(field.type)} for field in columns.added]
+        items += [{"name": field.name, "data_type": type_ddl(field.type, as_written=True)} for field in columns.added]
         found = [edit for edit in edits if edit is not None]
         with suppress(FindingsError):
             text = self.file.with_edits(found).text
@@ -207,7 +207,7 @@ class _Columns:
         last = spans.of((*self.at, count - 1))
         if whole is None or last is None or not whole[0] <= last[0] < last[1] <= whole[1]:
             return None
-        entries = [{"name": field.name, "data_type": written_type(field.type)} for field in added]
+        entries = [{"name": field.name, "data_type": type_ddl(field.type, as_written=True)} for field in added]
         before = text[text.rfind("\n", 0, last[0]) + 1 : last[0]]
         if text[whole[0]] == "[":
             between = f",\n{before}" if not before.strip() else ", "
@@ -258,8 +258,8 @@ def _ddl_texts(ddl: str, columns: NewColumns, expected: Sequence[Field]) -> Iter
     """Yields DDL that may have the expected columns, first the one that keeps what is written."""
     text = ddl.rstrip()
     comma = "\n, " if "--" in text else ", "  # a comment ends with its line
-    yield text + comma + written_columns(columns.added) + ddl[len(text) :]
-    yield written_columns(expected)
+    yield text + comma + columns_ddl(columns.added, as_written=True) + ddl[len(text) :]
+    yield columns_ddl(expected, as_written=True)
 
 
 def _json_texts(text: str, columns: NewColumns) -> Iterator[str]:

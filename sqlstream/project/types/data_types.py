@@ -116,6 +116,7 @@ class Unknown:
 DataType = Primitive | Decimal | Array | Map | Struct | Unknown
 
 _SIZED = re.compile(r"(?P<name>char|varchar|time|geometry|geography)\((?P<parameters>[^()]*)\)")
+_SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _INTERVAL = re.compile(r"interval (?:(?:year|month)(?: to month)?|(?:day|hour|minute|second)(?: to \w+)?)")
 
@@ -175,21 +176,35 @@ def _named(text: str) -> DataType:
     return Decimal() if name == "decimal" else Primitive("void") if name == "null" else Unknown(text)
 
 
-def type_ddl(kind: DataType) -> str:
-    """Returns a type as DDL: ``struct<`a b`: array<int>>``. Spark reads all fields as nullable."""
+def type_ddl(kind: DataType, *, as_written: bool = False) -> str:
+    """Returns a type as DDL: ``struct<`a b`: array<int>>``. Spark reads all fields as nullable. `as_written` is the
+    form for readers, with backquotes only where they are needed, and with NOT NULL and the comments of fields.
+    """
     if isinstance(kind, Array):
-        return f"array<{type_ddl(kind.element)}>"
+        return f"array<{type_ddl(kind.element, as_written=as_written)}>"
     if isinstance(kind, Map):
-        return f"map<{type_ddl(kind.key)}, {type_ddl(kind.value)}>"
+        value = type_ddl(kind.value, as_written=as_written)
+        return f"map<{type_ddl(kind.key, as_written=as_written)}, {value}>"
     if isinstance(kind, Struct):
-        return f"struct<{', '.join(f'{_quoted(field.name)}: {type_ddl(field.type)}' for field in kind.fields)}>"
+        return f"struct<{_fields_ddl(kind.fields, ': ', as_written=as_written)}>"
     return str(kind)
 
 
-def columns_ddl(fields: Sequence[Field]) -> str:
-    """Returns the columns of a schema as DDL."""
-    return ", ".join(f"{_quoted(field.name)} {type_ddl(field.type)}" for field in fields)
+def columns_ddl(fields: Sequence[Field], *, as_written: bool = False) -> str:
+    """Returns the columns of a schema as DDL, in the forms of `type_ddl`."""
+    return _fields_ddl(fields, " ", as_written=as_written)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _fields_ddl(fields: Sequence[Field], between: str, *, as_written: bool) -> str:
+    texts = []
+    for field in fields:
+        text = f"{name_ddl(field.name, as_written=as_written)}{between}{type_ddl(field.type, as_written=as_written)}"
+        null = " NOT NULL" if as_written and not field.nullable else ""
+        comment = f" COMMENT '{field.comment}'" if as_written and field.comment else ""
+        texts.append(f"{text}{null}{comment}")
+    return ", ".join(texts)
+
+
+def name_ddl(name: str, *, as_written: bool = False) -> str:
+    """Returns a name in DDL with backquotes, `as_written` only where they are needed."""
+    return name if as_written and _SIMPLE_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"

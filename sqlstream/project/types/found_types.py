@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Primitive, Struct
+from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Primitive, Struct, columns_ddl
 from sqlstream.project.types.ddl import TypeSyntaxError, parse_type
 
 VOID, MIXED, STRING = Primitive("void"), Primitive("variant"), Primitive("string")
@@ -21,7 +21,6 @@ WHOLE = Decimal(38, 0)
 """The type of whole numbers that a bigint cannot hold."""
 
 _OBJECT = re.compile(r"`(?:[^`]|``)*`|OBJECT<")
-_SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_found_type(text: str) -> Struct | None:
@@ -118,7 +117,7 @@ class _Extension:
                 continue
             names.add(name.casefold())
             added.append(Field(name, kind))
-            self.named.append(f"{prefix}{_name(name)} {written_type(kind)}")
+            self.named.append(f"{prefix}{columns_ddl([added[-1]], as_written=True)}")
         return tuple(added)
 
     def extended(self, declared: DataType, found: DataType, path: str) -> DataType:
@@ -153,29 +152,3 @@ def declared_type(found: DataType) -> DataType | None:
         return Struct(tuple(known)) if known and len(names) == len(found.fields) else STRING
     number = _number(found)
     return number or (STRING if found == MIXED else found)
-
-
-def written_type(kind: DataType) -> str:
-    """Returns a type as DDL in the form of the docs, with what is declared of its fields: `struct<sku: string>`."""
-    if isinstance(kind, Array):
-        return f"array<{written_type(kind.element)}>"
-    if isinstance(kind, Map):
-        return f"map<{written_type(kind.key)}, {written_type(kind.value)}>"
-    if isinstance(kind, Struct):
-        return f"struct<{', '.join(f'{_name(field.name)}: {_written(field)}' for field in kind.fields)}>"
-    return str(kind)
-
-
-def written_columns(fields: Sequence[Field]) -> str:
-    """Returns columns as DDL in the form of the docs: `id bigint, item struct<sku: string>`."""
-    return ", ".join(f"{_name(field.name)} {_written(field)}" for field in fields)
-
-
-def _written(field: Field) -> str:
-    null = "" if field.nullable else " NOT NULL"
-    comment = f" COMMENT '{field.comment}'" if field.comment else ""
-    return f"{written_type(field.type)}{null}{comment}"
-
-
-def _name(name: str) -> str:
-    return name if _SIMPLE_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"

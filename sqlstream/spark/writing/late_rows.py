@@ -59,7 +59,8 @@ class LateRowsWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the batch, and reads its late rows if there are any. Raises: any error of a sink."""
-        if self._is_first:  # only this batch can be a repeated one, which Delta Lake does not compute again
+        is_first, self._is_first = self._is_first, False  # a restart begins with a new writer
+        if is_first:  # only this batch can be a repeated one, which Delta Lake does not compute again
             with cached(rows):
                 self._writer.write(rows, batch)
                 rows.count()
@@ -68,10 +69,8 @@ class LateRowsWriter:
         (query,) = self._target.frame.sparkSession.streams.active  # each query has its own session
         late = late_rows(query)
         if late is None:
-            self._is_first = False
             return
         found = quarantined(late, batch)
         with cached(found):  # the ids and the time of a row are the same in each use
             if not found.isEmpty():
                 self._late.write(found, self._target.batch(batch.id, late_query_id(batch.query_id)))
-        self._is_first = False

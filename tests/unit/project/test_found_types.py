@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sqlstream.project.types.data_types import Field, Primitive, Struct, type_ddl
+from sqlstream.project.types.data_types import Field, Primitive, Struct, columns_ddl, type_ddl
 from sqlstream.project.types.ddl import parse_schema, parse_type
 from sqlstream.project.types.found_types import (
     declared_type,
     merge_found,
     new_columns,
     read_found_type,
-    written_columns,
-    written_type,
 )
 
 
@@ -50,7 +48,7 @@ def test_the_text_of_spark_is_read() -> None:
 def test_types_are_merged_in_either_order(one: str, other: str, merged: str) -> None:
     """Numbers become the type that holds them all, as in Spark's inference; kinds that have no common type are mixed."""
     assert type_ddl(merge_found(parse_type(one), parse_type(other))) == merged
-    assert written_type(merge_found(parse_type(other), parse_type(one))).count("variant") == merged.count("variant")
+    assert type_ddl(merge_found(parse_type(other), parse_type(one))).count("variant") == merged.count("variant")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +72,7 @@ def test_a_type_is_declared_if_it_is_known(found: str, declared: str | None) -> 
     """Nulls alone have no type; in a string Spark reads every value."""
     kind = declared_type(parse_type(found))
 
-    assert (None if kind is None else written_type(kind)) == declared
+    assert (None if kind is None else type_ddl(kind, as_written=True)) == declared
 
 
 def test_new_fields_extend_columns() -> None:
@@ -95,7 +93,7 @@ def test_new_fields_extend_columns() -> None:
         "item.parts[].bin string", "item.lot bigint", "m[].b bigint", "color string", "`a b` bigint",
     )  # fmt: skip
     assert columns.unclear == ("item.SKU", "m[].c", "ID", "gone", "_rescued_data")
-    assert written_columns(columns.changed) == (
+    assert columns_ddl(columns.changed, as_written=True) == (
         "item struct<sku: string NOT NULL COMMENT 'x', parts: array<struct<no: int, bin: string>>, lot: bigint>, "
         "m map<string, struct<a: int, b: bigint>>"
     )
