@@ -14,6 +14,7 @@ those that Spark reports (triggerExecution).
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -212,24 +213,38 @@ def data_tests(bench: Bench) -> None:
     """Part e: what data tests cost."""
     data = bench.data("tested")
     write_events(data / "events", 20, bench.records // 20)
+    write_cloudtrail(data / "cloudtrail", bench.records)
+    for model in TESTED:
+        cases: dict[str, Case] = {
+            "without tests": partial(tested, bench, model, ""),
+            "ten tests": partial(tested, bench, model, tests_of(model, "warn")),
+            "quarantine": partial(tested, bench, model, tests_of(model, "quarantine")),
+            "by hand": partial(tested_by_hand, bench, model),
+        }
+        found = {name: statistics.median(times) for name, times in bench.alternate(cases).items()}
+        print(f"\ne  {model}: ms of all batches, {bench.records:,} rows, median of {bench.repeat}")
+        for name, other, limit in (("ten tests", "without tests", 1.1), ("quarantine", "by hand", 0.6)):
+            result = verdict(found[name] / found[other], limit)
+            print(f"   {name:12} {found[name]:8,.0f}   {other:14} {found[other]:8,.0f}  {result}")
 
-    def tested(properties: str, folder: Path) -> float:
-        return sum(batches_of_run(sqlstream(write_project(folder, data, TESTED, properties=properties)))["tested"])
 
-    def by_hand(folder: Path) -> float:
-        return sum(batches_of_script(script("tested", data, folder, settings()))["tested"])
+def tested(bench: Bench, model: str, properties: str, folder: Path) -> float:
+    """Returns the ms of all batches of a run of `model` with the data tests in `properties`.
 
-    cases: dict[str, Case] = {
-        "without tests": partial(tested, ""),
-        "ten tests": partial(tested, tests_of("tested", "warn")),
-        "quarantine": partial(tested, tests_of("tested", "quarantine")),
-        "by hand": by_hand,
-    }
-    found = {name: statistics.median(times) for name, times in bench.alternate(cases).items()}
-    print(f"\ne  ms of all batches, {bench.records:,} rows, median of {bench.repeat}")
-    for name, other, limit in (("ten tests", "without tests", 1.1), ("quarantine", "by hand", 0.6)):
-        result = verdict(found[name] / found[other], limit)
-        print(f"   {name:12} {found[name]:8,.0f}   {other:14} {found[other]:8,.0f}  {result}")
+    Raises: RuntimeError if the quarantine does not have the few rows that it should have.
+    """
+    project = sqlstream(write_project(folder, bench.data("tested"), {model: model}, properties=properties))
+    (result,) = json.loads((project / "target/run_results.json").read_text())["results"]
+    quarantined = result["quarantined_rows"] or 0
+    if "quarantine" in properties and not 0.003 < quarantined / bench.records < 0.005:
+        message = f"{quarantined} of {bench.records} rows of {model} are in quarantine"
+        raise RuntimeError(message)
+    return sum(batches_of_run(project)[model])
+
+
+def tested_by_hand(bench: Bench, model: str, folder: Path) -> float:
+    """Returns the ms of all batches of a script with the rules of `model`."""
+    return sum(batches_of_script(script(f"tested-{model}", bench.data("tested"), folder, settings()))[model])
 
 
 def settings() -> dict[str, str]:

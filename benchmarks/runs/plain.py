@@ -1,6 +1,6 @@
 """The same queries in plain PySpark, without sqlstream.
 
-    plain.py throughput|triggers|tested DATA OUT [SETTING=VALUE ...]   one query after the other
+    plain.py throughput|triggers|tested-flat|tested-cloudtrail DATA OUT [SETTING=VALUE ...]   one query after the other
     plain.py stateless|windowed DATA OUT [SETTING=VALUE ...]           three queries at once
 
 Prints a line of JSON for each query, with the duration of each batch in ms.
@@ -75,15 +75,15 @@ def start(frame: DataFrame, name: str, out: Path, partition: Sequence[str] = ())
     return writer.option("checkpointLocation", f"{out}/checkpoints/{name}").trigger(availableNow=True).start()
 
 
-def start_tested(rows: DataFrame, out: Path) -> StreamingQuery:
-    """Starts a query that writes the rows of each batch that meet all rules, and then the others."""
-    good = f"coalesce({' and '.join(RULES)}, true)"
+def start_tested(rows: DataFrame, name: str, out: Path) -> StreamingQuery:
+    """Starts a query that writes the rows of each batch that meet all rules of `name`, and then the others."""
+    good = f"coalesce({' and '.join(RULES[name])}, true)"
 
     def write(batch: DataFrame, _: int) -> None:
-        batch.where(good).write.mode("append").parquet(f"{out}/tested")
+        batch.where(good).write.mode("append").parquet(f"{out}/{name}")
         batch.where(f"not {good}").write.mode("append").parquet(f"{out}/quarantine")
 
-    writer = rows.writeStream.option("checkpointLocation", f"{out}/checkpoints/tested").trigger(availableNow=True)
+    writer = rows.writeStream.option("checkpointLocation", f"{out}/checkpoints/{name}").trigger(availableNow=True)
     return writer.foreachBatch(write).start()
 
 
@@ -99,7 +99,8 @@ def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
     builder = SparkSession.builder.appName("plain")
     for name, _, value in (setting.partition("=") for setting in given):
         builder = builder.config(name, value)
-    if what in ("throughput", "triggers", "tested"):
+    tested = what.removeprefix("tested-") if what.startswith("tested-") else None
+    if what in ("throughput", "triggers") or tested:
         builder = builder.config("spark.sql.streaming.numRecentProgressUpdates", PROGRESS_KEPT)
     spark = builder.getOrCreate()
     if what == "throughput":
@@ -107,8 +108,9 @@ def main(what: str, data: Path, out: Path, given: Sequence[str]) -> None:
         print_batches("windows", start(windows(events(spark, data)), "windows", out))
     elif what == "triggers":
         print_batches("flat", start(flat(events(spark, data)), "flat", out))
-    elif what == "tested":
-        print_batches("tested", start_tested(flat(events(spark, data)), out))
+    elif tested:
+        rows = cloudtrail(spark, data) if tested == "cloudtrail" else flat(events(spark, data))
+        print_batches(tested, start_tested(rows, tested, out))
     else:
         rows = events(spark, data)
         last = windows(rows) if what == "windowed" else rows.select("event_time", (col("amount") * 2).alias("twice"))

@@ -43,20 +43,35 @@ STATELESS = {"first": "flat", "second": "buys", "third": "twice"}
 WINDOWED = {**STATELESS, "third": "windows"}
 """Three models: the name of the query and its file in models/."""
 
-TESTED = {"tested": "flat"}
+TESTED = ("flat", "cloudtrail")
+"""The models with data tests: small rows, and rows that are expensive to compute."""
 
-RULES = (
-    "event_time is not null",
-    "device is not null",
-    "kind in ('click', 'view', 'buy', 'leave')",
-    "kind <> ''",
-    "amount >= 0",
-    "amount < 1000",
-    "amount < 124.5",
-    "char_length(device) between 2 and 10",
-    "device rlike '^d[0-9]+$'",
-    "event_time >= timestamp '2023-01-01'",
-)
+RULES = {
+    "flat": (
+        "event_time is not null",
+        "device is not null",
+        "kind in ('CLICK', 'VIEW', 'BUY', 'LEAVE')",
+        "kind <> ''",
+        "amount >= 0",
+        "amount < 1000",
+        "amount < 124.5",
+        "char_length(device) between 2 and 10",
+        "device rlike '^d[0-9]+$'",
+        "event_time >= timestamp '2023-01-01'",
+    ),
+    "cloudtrail": (
+        "event_time is not null",
+        "event_id is not null",
+        "event_id not like '%00'",
+        "char_length(event_id) = 32",
+        "event_id rlike '^[0-9a-f]+$'",
+        "event_source like '%.amazonaws.com'",
+        "event_name <> ''",
+        "region rlike '^[a-z]+-[a-z]+-[0-9]$'",
+        "char_length(user_agent) < 1000",
+        "event_time >= timestamp '2013-01-01'",
+    ),
+}
 """The conditions of data tests. Four of a thousand rows violate one of them."""
 
 
@@ -64,7 +79,7 @@ def tests_of(model: str, on_violation: str) -> str:
     """Returns the properties of a model with a data test for each rule, and a quarantine."""
     tests = [
         f'      - expression_is_true: {{name: rule_{number}, expression: "{rule}", on_violation: {on_violation}}}\n'
-        for number, rule in enumerate(RULES)
+        for number, rule in enumerate(RULES[model])
     ]
     config = "    config: {quarantine_sink: lake}\n" if on_violation == "quarantine" else ""
     return f"models:\n  - name: {model}\n{config}    data_tests:\n{''.join(tests)}"
