@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from sqlstream.project.wording import alternatives, nearest
@@ -16,8 +18,23 @@ OF_DBT = {
 }
 
 
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
+"""What click says about arguments that a command does not take."""
+
+
 class HintingGroup(click.Group):
-    """A command group that suggests an alternative for an unknown command."""
+    """A command group that suggests an alternative for an unknown command, and --select for names without an option."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs a command. Raises: what it raises; click.UsageError for a wrong command line."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            extra, used = _EXTRA.fullmatch(error.message), error.ctx
+            if extra is None or used is None or all("--select" not in each.opts for each in used.command.params):
+                raise
+            hint = f"select nodes with --select, for example `{used.command_path} --select {extra[1].split()[0]}`"
+            raise click.UsageError(f"{error.message}: {hint}", used) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

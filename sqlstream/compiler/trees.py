@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,16 +20,16 @@ from sqlstream.compiler.flow.operators.leaves import seed_node, source_node, sto
 from sqlstream.compiler.flow.text import Text
 from sqlstream.compiler.flow.type_rules import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
-from sqlstream.compiler.rewrite.data_tests import kept_rows, offset_of_test, rows_where, written
+from sqlstream.compiler.rewrite.data_tests import conditions, kept_rows, offset_of_test, rows_where, written
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
 from sqlstream.compiler.spark_versions import knows_functions
 from sqlstream.compiler.sql.edits import SqlProblem, Where
-from sqlstream.compiler.sql.grammar import grammar_problems
-from sqlstream.compiler.sql.sql_text import quote_identifier, view_name
+from sqlstream.compiler.sql.grammar import bracket_problems, grammar_problems
+from sqlstream.compiler.sql.sql_text import quote_identifier, read_sql, view_name
 from sqlstream.compiler.sql.sqlglot_tree import ParsedSql, parse_text
 from sqlstream.compiler.sql.tokens import SqlTokenError
 from sqlstream.project.values import Project
-from sqlstream.project.wording import did_you_mean
+from sqlstream.project.wording import did_you_mean, given
 
 if TYPE_CHECKING:
     from sqlstream.project.configuration.data_tests import DataTest  # few projects need its documents
@@ -114,58 +114,51 @@ class Forest:
             builder = replace(builder, parsed=ParsedSql(None), problems=[])
             tree = builder.build(read)
         tree, wrong = _deduplicated(model, tree)
-        tree, violated = self._tested(model, tree)
-        invalid, is_unread = self._check_problems(model, tree)
-        wrong = (*wrong, *violated, *invalid)
+        beside = _Conditions()
+        tree = self._tested(model, tree, beside)
+        self._check(model, tree, beside)
+        wrong = (*wrong, *beside.problems)
         problems = dict.fromkeys([*grammar_problems(text.read, set(read)), *builder.problems, *wrong])
         parsed = builder.parsed
-        is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful or is_unread
+        is_read, is_doubtful = parsed.tree is not None, parsed.is_doubtful or beside.is_doubtful
         found = ModelSummary(tree.columns, tuple(problems), is_read, parsed.unread_at, is_doubtful)
         self._views[unique_id], self._found[unique_id] = _view(tree), found
         if unique_id in self._cached:
             self._cached[unique_id].note(summary=found)
         text.release()
 
-    def _tested(self, model: CompiledModel, tree: Node) -> tuple[Node, list[SqlProblem]]:
-        """Returns `tree` with a filter for the data tests that leave rows out, and the problems of all data tests,
+    def _tested(self, model: CompiledModel, tree: Node, found: _Conditions) -> Node:
+        """Returns `tree` with a filter for the data tests that leave rows out. Adds what is found about all data tests,
         whose places are in the notes in the compiled SQL.
         """
-        found: list[SqlProblem] = []
+        readable = []
         for test in model.file.data_tests:
+            offset = offset_of_test(model.sql, test)
             if test.is_generic and test.is_of_table:
-                found += self._query_problems(model, tree, test)
-                continue
-            builder, _ = self._filtered(model, tree, written(test), offset_of_test(model.sql, test))
-            found += [*grammar_problems(builder.text.read), *builder.problems]
-            found += _test_problems(builder.text, test.name, offset_of_test(model.sql, test))
-        dropping = [test for test in model.file.data_tests if test.leaves_out]
+                found.add(self._query(model, tree, test, offset), offset)
+            elif found.can_read(conditions(test), f"the data test `{test.name}` cannot be read", offset):
+                builder, _ = self._filtered(model, tree, written(test), offset)
+                found.add(builder, offset)
+                found.problems += _test_problems(builder.text, test.name, offset)
+                readable.append(test)
+        dropping = [test for test in readable if test.leaves_out]
         if dropping:
             offset = offset_of_test(model.sql, dropping[0])
             _, tree = self._filtered(model, tree, " and ".join(kept_rows(dropping)), offset)
-        return tree, found
+        return tree
 
-    def _check_problems(self, model: CompiledModel, tree: Node) -> tuple[list[SqlProblem], bool]:
-        """Returns the problems of the expressions of `check` constraints on the rows of `tree`, and whether sqlglot
-        cannot parse one of them, so that Spark's parser has to say.
-        """
-        found: list[SqlProblem] = []
-        is_unread = False
+    def _check(self, model: CompiledModel, tree: Node, found: _Conditions) -> None:
+        """Adds what is found about the expressions of `check` constraints on the rows of `tree`."""
         for offset, constraint in model.checks:
-            try:
-                builder, _ = self._filtered(model, tree, constraint.expression or "", offset)
-            except SqlTokenError as error:
-                what, fix = f"a check constraint of `{model.name}` cannot be read", "close it, or remove it"
-                found.append(SqlProblem(offset, "sql-syntax", what, f"in its expression, {error}", fix))
-                continue
-            found += [*grammar_problems(builder.text.read), *builder.problems]
-            is_unread |= builder.parsed.tree is None
-        return found, is_unread
+            expression = constraint.expression or ""
+            if found.can_read([expression], f"a check constraint of `{model.name}` cannot be read", offset):
+                builder, _ = self._filtered(model, tree, expression, offset)
+                found.add(builder, offset)
 
-    def _query_problems(self, model: CompiledModel, tree: Node, test: DataTest) -> list[SqlProblem]:
-        """Returns the problems of the query of a generic test, which only `sqlstream test --data` runs. The columns of
-        the other tables that it reads are not looked up: they may be those of models that read this one.
+    def _query(self, model: CompiledModel, tree: Node, test: DataTest, offset: int) -> Builder:
+        """Returns the query of a generic test, which only `sqlstream test --data` runs. The columns of the other tables
+        that it reads are not looked up: they may be those of models that read this one.
         """
-        offset = offset_of_test(model.sql, test)
         text = Text(model.unique_id, f"{'':{offset}}{test.query}")
         builder = Builder(text, parse_text(text.read), self._knows_functions, self._function_types)
         unknown = Opaque(where=Where(model.unique_id, offset), columns=None, children=())
@@ -173,12 +166,12 @@ class Forest:
         read[model.name.lower()] = _view(tree)
         builder.build(read)
         text.release()
-        return [*grammar_problems(text.read, set(read)), *builder.problems]
+        return builder
 
     def _filtered(self, model: CompiledModel, tree: Node, condition: str, offset: int) -> tuple[Builder, Node]:
         """Returns the rows of `tree` that meet a condition, as a query with the condition at `offset`."""
-        before = rows_where(quote_identifier(model.name), "")
-        text = Text(model.unique_id, f"{before:>{offset}}{condition}")
+        sql, before = (rows_where(quote_identifier(model.name), each) for each in (condition, ""))
+        text = Text(model.unique_id, f"{'':{max(offset - len(before) + 1, 0)}}{sql}")
         builder = Builder(text, parse_text(text.read), self._knows_functions, self._function_types)
         rows = builder.build({model.name.lower(): _view(tree)})
         text.release()
@@ -190,6 +183,43 @@ class Forest:
         rows = Opaque(where=Where(model.unique_id, 0), columns=None, children=inputs)
         tree, _ = _deduplicated(model, rows)  # finds no problem in unknown columns
         self._views[model.unique_id] = _view(tree)
+
+
+@dataclass
+class _Conditions:
+    """What is found about the SQL of data tests and constraints: the problems, and whether only Spark's parser can say
+    that it is valid.
+    """
+
+    problems: list[SqlProblem] = field(default_factory=list)
+    is_doubtful: bool = False
+
+    def can_read(self, conditions: Iterable[str], what: str, offset: int) -> bool:
+        """Returns whether each condition, which begins at `offset`, has an end and closes the brackets that it opens.
+        `what` says what cannot be read otherwise.
+        """
+        for condition in conditions:
+            try:
+                tokens = read_sql(condition).tokens
+            except SqlTokenError as error:
+                why, fix = f"{error.message}: {given(condition[error.offset :])}", "close it, or remove it"
+                self.problems.append(SqlProblem(offset, "sql-syntax", what, why, fix))
+                return False
+            if not tokens:
+                fix = "write a condition, such as `amount >= 0`, or remove it"
+                self.problems.append(SqlProblem(offset, "sql-syntax", what, "its condition is empty", fix))
+                return False
+            found = [replace(each, offset=offset) for each in bracket_problems(tokens)]
+            self.problems += found
+            if found:
+                return False
+        return True
+
+    def add(self, builder: Builder, offset: int) -> None:
+        """Adds what is found about a query with a condition, which begins at `offset`."""
+        problems = [*grammar_problems(builder.text.read), *builder.problems]
+        self.problems += [replace(each, offset=max(each.offset, offset)) for each in problems]
+        self.is_doubtful |= builder.parsed.tree is None or builder.parsed.is_doubtful
 
 
 def _test_problems(text: Text, test: str, offset: int) -> Iterator[SqlProblem]:

@@ -10,7 +10,7 @@ from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.flow.analysis import Analysis
-from sqlstream.compiler.rewrite.data_tests import rows_where
+from sqlstream.compiler.rewrite.data_tests import offset_of_test, rows_where, written
 from sqlstream.compiler.spark_versions import (
     ParserUnavailableError,
     ParseWithSpark,
@@ -38,9 +38,9 @@ def unread_findings(
     """Returns the findings about models that sqlglot cannot parse, and those of the broken models that they replace.
 
     SQL that Spark rejects is an error. SQL that it accepts is an info, because no rule can check it. Without Spark's
-    parser, it is a warning. Doubtful SQL, which sqlglot parses, models with a constraint that it cannot parse, and
-    broken models get only errors: a misspelled keyword can be the cause of their findings. One warning names the
-    doubtful models that nobody could ask about.
+    parser, it is a warning. Doubtful SQL, which sqlglot parses, models with a data test or a constraint that it cannot
+    parse, and broken models get only errors: a misspelled keyword can be the cause of their findings. One warning names
+    the doubtful models that nobody could ask about.
     """
     checks_names, broken = rules_apply(compiled.project.target), assembled.broken
     unread = [node for node, known in analyses.items() if not (known.is_read or (checks_names and known.problems))]
@@ -114,13 +114,23 @@ def _ask(
 
 
 def _expressions(model: CompiledModel) -> list[str]:
-    return [constraint.expression or "" for _, constraint in model.checks]
+    return [sql for _, _, sql in _conditions(model)]
+
+
+def _conditions(model: CompiledModel) -> Iterator[tuple[int, str, str]]:
+    """Yields the queries with the conditions of data tests and constraints, each after its offset and a description."""
+    for test in model.file.data_tests:
+        sql = test.query if test.is_generic and test.is_of_table else rows_where("a", written(test))
+        yield offset_of_test(model.sql, test), f"the data test {quoted(test.name)}", sql or ""
+    for offset, constraint in model.checks:
+        what = f"a check constraint of {quoted(model.name)}: {constraint.expression}"
+        yield offset, what, rows_where("a", constraint.expression or "")
 
 
 def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, ...]:
     refusal = parse(model.sql)
     if refusal is None:
-        return tuple(_check_problems(model, parse))
+        return tuple(_condition_problems(model, parse))
     if refusal.condition == SYNTAX_ERROR:
         from sqlstream.compiler.sql.grammar import find_typos, misspelt  # only for SQL with an error
 
@@ -133,17 +143,16 @@ def _problems(model: CompiledModel, parse: ParseWithSpark) -> tuple[SqlProblem, 
     return (SqlProblem(refusal.offset or 0, "sql-syntax", message, why, "change the SQL so that Spark accepts it"),)
 
 
-def _check_problems(model: CompiledModel, parse: ParseWithSpark) -> Iterator[SqlProblem]:
-    """Yields the problems of the expressions of `check` constraints."""
-    for offset, constraint in model.checks:
-        refusal = parse(rows_where("a", constraint.expression or ""))
+def _condition_problems(model: CompiledModel, parse: ParseWithSpark) -> Iterator[SqlProblem]:
+    """Yields the problems of the conditions of data tests and constraints."""
+    for offset, what, sql in _conditions(model):
+        refusal = parse(sql)
         if refusal is not None:
-            message = f"Spark cannot parse a check constraint of `{model.name}`: {constraint.expression}"
             why, fix = (
                 f"Spark reports: {refusal.words}",
                 "use a condition on the columns of the model, such as `amount >= 0`",
             )
-            yield SqlProblem(offset, "sql-syntax", message, why, fix)
+            yield SqlProblem(offset, "sql-syntax", f"Spark cannot parse {what}", why, fix)
 
 
 def _syntax_error(text: SqlText, refusal: SyntaxRefusal) -> SqlProblem:

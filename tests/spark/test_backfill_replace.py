@@ -33,6 +33,7 @@ HOURS = (
     "count(*) as n, sum(amount) as amount from {{ source('shop', 'orders') }} group by window(ts, '1 hour')"
 )
 RANGE = ("--from", "2024-01-02", "--to", "2024-01-04")
+DAYS_2_AND_3 = (datetime(2024, 1, 2, tzinfo=UTC), datetime(2024, 1, 4, tzinfo=UTC))
 
 
 def order(number: int, day: int, hour: int = 0, amount: int = 1) -> dict[str, Any]:
@@ -176,10 +177,11 @@ def test_whole_partitions_are_replaced_and_the_stream_goes_on(shop: ProjectFolde
 
 @pytest.mark.slow
 def test_a_corrected_query_needs_no_new_data(
-    folder: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]]
+    folder: ProjectFolder, read_parquet: Callable[[Path], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A range can be recomputed as soon as the SQL is corrected, also after a run that has read nothing, after a change
-    that was undone, and of a version with the plain path. Its readers see each row once.
+    that was undone, and of a version with the plain path. Its readers see each row once, also if `maintain` follows a
+    command that was killed before readers saw the new files.
     """
 
     def correct(factor: int) -> None:
@@ -225,6 +227,11 @@ def test_a_corrected_query_needs_no_new_data(
     assert folder.invoke("maintain", "--retain", "1 millisecond").code == 0
     assert shown() == amounts(folder)
     assert len(set((folder.root / "store/days").rglob("part-*"))) == 5
+
+    correct(7)
+    kill(folder, "days", *DAYS_2_AND_3, monkeypatch, "write_text", lambda path: path.endswith(".compact"), after=True)
+    assert folder.invoke("maintain", "--retain", "1 millisecond").code == 0
+    assert shown() == amounts(folder) == expected(7, 2, 4) | {10: 5, 11: 5, 50: 5, 51: 5}
 
 
 @pytest.mark.slow
@@ -318,7 +325,7 @@ def test_a_kill_at_any_change_leaves_old_or_new_rows(shop: ProjectFolder, monkey
     """
     old = amounts(shop)
     new = {number: 1 if 20 <= number < 40 else amount for number, amount in old.items()}
-    since, until = (datetime(2024, 1, day, tzinfo=UTC) for day in (2, 4))
+    since, until = DAYS_2_AND_3
     output = str(shop.root / "store/days/")
     changes: list[tuple[str, Callable[[str], bool]]] = [
         ("write_text", lambda path: path.endswith("offsets/7")),

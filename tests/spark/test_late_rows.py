@@ -78,6 +78,14 @@ def late_rows(folder: ProjectFolder, name: str) -> list[dict[str, Any]]:
     return sorted((json.loads(line) for file in files for line in file.open()), key=lambda row: row["id"])
 
 
+def shown(folder: ProjectFolder, *options: str) -> dict[str, Any]:
+    """Returns what `quarantine show --late` prints about `hours` as JSON."""
+    done = folder.invoke("quarantine", "show", "hours", "--late", "--output", "json", *options)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
 @pytest.mark.smoke
 def test_rows_behind_the_watermark_are_kept(shop: ProjectFolder) -> None:
     """Late rows of windows, sessions, plain times and deduplications are kept as they were, with the reason."""
@@ -102,12 +110,23 @@ def test_rows_behind_the_watermark_are_kept(shop: ProjectFolder) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sink", ["files", "tables"])
 def test_a_repeated_batch_has_its_late_rows_once(shop: ProjectFolder, sink: str) -> None:
-    """Spark runs the last batch again if it is not committed: its late rows are there once."""
+    """Spark runs the last batch again if it is not committed: its late rows are there once. `quarantine show --late`
+    shows those of committed batches.
+    """
     shop.write({"models/hours.sql": model("hours", sink)})
     shop.write({"project.yml": PROJECT.replace("storage: store", f"storage: store, spark: {{{NO_EMPTY_BATCHES}}}")})
     assert shop.result().batches == 4
     (shop.root / "store/queries/hours/v1/checkpoint/commits/3").unlink()
+    assert [row["id"] for row in shown(shop)["rows"]] == LATE["hours"][:1]
     assert shop.result().batches == 1
+    assert [row["id"] for row in shown(shop)["rows"]] == LATE["hours"]
+    found = shown(shop, "--where", "ts < timestamp '2026-01-01T10:00:00Z'")
+    assert (found["late"], found["quarantined_rows"], found["rows"][0]["id"]) == (True, 1, 10)
+    text = shop.invoke("quarantine", "show", "hours", "--late").out
+    assert text.startswith("`hours`, version 1: 2 late rows\n\nhours__late, 2 rows\n")
+    assert "its window ends at 2026-01-01 11:00:00, and the watermark was already" in text
+    without = shop.invoke("quarantine", "show", "hours")
+    assert (without.code, "`quarantine show hours --late` shows them" in without.err) == (2, True)
     if sink == "files":
         assert [row["id"] for row in late_rows(shop, "hours")] == LATE["hours"]
         return

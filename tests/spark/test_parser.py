@@ -56,6 +56,9 @@ def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
             "models/b.sql": f"select id, kind\nform {READS[5:]} where id > 1 adn kind = 'x'",
             "models/c.sql": f"select id as x y\n{READS}",
             "models/d.sql": f"select date '2024-13-01' as d, x:y:z::string\n{READS}",
+            "models/e.sql": f"select id {READS}",
+            "models/e.yml": "models:\n  - name: e\n    data_tests:\n"
+            "      - expression_is_true: {expression: id > 0 limit 1}\n",
             "models/fine.sql": f"{READS} map id, kind using 'cat' as id, kind",
         }
     )
@@ -68,10 +71,11 @@ def test_typos_are_errors_and_parsed_once(compiling: Compilations) -> None:
         ("models/c.sql:1:16", "sql-syntax", "error"),
         ("models/d.sql:1:8", "sql-syntax", "error"),
         ("models/fine.sql:1:41", "not-followed", "info"),
+        ("models/e.yml:4:9", "sql-syntax", "error"),
     ]
     assert [finding.fix for finding in first[:3]] == [f"did you mean `{word}`?" for word in ("between", "from", "and")]
     assert "INVALID_TYPED_LITERAL" in first[4].why
-    assert compiling.lines == ["Checking 5 models with Spark's parser"]
+    assert compiling.lines == ["Checking 6 models with Spark's parser"]
 
     assert compiling.findings(env={"JAVA_HOME": "/nowhere"}) == first
     assert compiling.lines == []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sqlstream import FindingsError
+from tests.services.database_server import PASSWORD, DatabaseServer
 from tests.spark.conftest import ProjectFolder
 from tests.support.violations import counts, order
 
@@ -255,6 +256,49 @@ select d.*, size(array(d.id, *)) as n from doubled d"""
         (-11, None),
         (11, None),
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", ["files", "tables", "postgres"])
+def test_a_quarantine_without_the_source_of_rows_gets_it(
+    shop: ProjectFolder, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, sink: str
+) -> None:
+    """A quarantine of an earlier sqlstream has no column `_source`. A run adds it, or says which statement does, before
+    it writes a row; the earlier rows have no source.
+    """
+    monkeypatch.setenv("SQLSTREAM_SECRET_DATABASE", PASSWORD)
+    server: DatabaseServer | None = request.getfixturevalue("postgres") if sink == "postgres" else None
+    if server is not None:
+        shop.write({"models/_postgres.yml": f"sinks:\n{server.sink('postgres')}"})
+    shop.write({"models/orders.sql": MODEL.replace("QUARANTINE", sink)})
+    assert shop.result().finding is None
+    if server is not None:
+        server.run("alter table orders__quarantine drop column _source")
+    elif sink == "tables":
+        with sqlite3.connect(shop.root / "store/orders__quarantine.sqlite") as connection:
+            connection.execute("alter table orders__quarantine drop column _source")
+    else:
+        for file in (shop.root / "store/bad").rglob("*.json"):
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            file.write_text("\n".join(json.dumps({**row, "_source": None}) for row in rows))
+            file.with_name(f".{file.name}.crc").unlink()
+    shop.rows("in/orders/3.json", [order(11, None, 11), order(12, "a", 12)], modified=3)
+
+    if server is None:
+        assert shop.result().batches == 1
+    else:
+        with pytest.raises(FindingsError) as caught:
+            shop.run()
+        (finding,) = caught.value.findings
+        assert finding.code == "output-columns"
+        statement = 'ALTER TABLE orders__quarantine ADD COLUMN "_source" jsonb'
+        assert finding.fix == f"run in PostgreSQL: {statement}"
+        server.run(statement)
+        assert shop.result().batches == 1
+
+    done = shop.invoke("quarantine", "show", "orders", "--output", "json", "--limit", "9")
+    sources = {row["id"]: row["_source"] and file_of(row["_source"]) for row in json.loads(done.out)["rows"]}
+    assert sources == {2: None, 3: None, 8: None, 9: None, 11: "3.json"}
 
 
 @pytest.mark.slow

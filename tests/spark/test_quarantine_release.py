@@ -101,6 +101,7 @@ def test_released_rows_are_in_the_sink_once(shop: ProjectFolder, read_parquet: R
     assert (found["quarantined_rows"], found["released_rows"]) == (5, 0)
     assert found["tests"] == {"not_null_orders_kind": 4, "positive": 3, "even": 4}
     assert ids(found["rows"]) == [2, 3, 5, 5, 7]
+    assert [row["_source"]["file"].rpartition("/")[2] for row in found["rows"]] == ["0.json"] * 2 + ["2.json"] * 3
     assert shown(shop, "--where", "array_contains(_errors.name, 'positive')")["quarantined_rows"] == 3
 
     planned = release(shop, "id = 2", changes={"kind": "'c'"}, dry_run=True)
@@ -136,6 +137,7 @@ def test_the_commands_say_what_they_did(shop: ProjectFolder) -> None:
     text = shop.invoke("quarantine", "show", "orders", "--limit", "2").out
     assert text.startswith("`orders`, version 1: 5 rows in quarantine\n\nviolated test          rows\n")
     assert "orders__quarantine, the first 2 rows" in text
+    assert text.splitlines()[-1].endswith("/in/orders/0.json")
 
     done = shop.invoke("quarantine", "release", "orders", "--where", "kind is null", "--set", "kind='x = y'")
     assert (done.code, done.out.splitlines()) == (

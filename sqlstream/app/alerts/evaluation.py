@@ -46,10 +46,11 @@ class OpenAlert:
 
 @dataclass(frozen=True)
 class QueryRules:
-    """The rules of one query, and the interval of its trigger."""
+    """The rules of one query, the interval of its trigger, and whether it only writes records that cannot be read."""
 
     rules: Mapping[AlertKind, AlertRule]
     trigger_seconds: float | None = None
+    is_quarantine: bool = False
 
 
 class AlertBook:
@@ -64,7 +65,9 @@ class AlertBook:
         repeat_seconds: float | None,
         new_id: Callable[[], str],
     ) -> None:
-        self._measures = {model: Measures(query.rules, query.trigger_seconds) for model, query in queries.items()}
+        self._measures = {
+            model: Measures(query.rules, query.trigger_seconds, query.is_quarantine) for model, query in queries.items()
+        }
         self.open: dict[Key, OpenAlert] = {(alert.model, alert.kind): alert for alert in known}
         self._over_since: dict[Key, datetime] = {}
         self._repeat_seconds = repeat_seconds

@@ -60,12 +60,14 @@ class RecentCount:
 @dataclass
 class Measures:
     """The values of one query with the given `rules`. `trigger_seconds` is the interval of its trigger, if it has one.
+    `is_quarantine`: all its rows are quarantined ones.
     `failure` says how it has failed. `lag` is that of sources whose batches do not report it. Times
     are Unix times.
     """
 
     rules: Mapping[AlertKind, AlertRule]
     trigger_seconds: float | None = None
+    is_quarantine: bool = False
     failure: str = ""
     _started_at: float | None = None
     _runs_since: float | None = None
@@ -115,7 +117,8 @@ class Measures:
         self._batches += 1
         self._first_batch_at = now if self._first_batch_at is None else self._first_batch_at
         self._last = batch
-        self._count(AlertKind.QUARANTINED_OVER, now, batch.rows_out or 0)  # only quarantines have the rule
+        quarantined = (batch.rows_out or 0) if self.is_quarantine else batch.quarantined_rows
+        self._count(AlertKind.QUARANTINED_OVER, now, quarantined)
         if batch.rows_out or (batch.rows_out is None and batch.rows_in != 0):
             self._rows_at, self._has_rows = now, True
         watermark = epoch_seconds(batch.watermark)

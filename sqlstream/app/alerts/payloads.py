@@ -199,7 +199,7 @@ def _measured(model: str, kind: AlertKind, value: float, rule: AlertRule, *, is_
         AlertKind.LATE_ROWS_OVER: f"{model} dropped {plural(round(value), 'late row')} {recently}",
         AlertKind.EXPECTATION_FAILED: f"data tests of {model} had {plural(round(value), 'violation')} {recently}",
         AlertKind.STATE_ROWS_OVER: f"the state of {model} has {plural(round(value), 'row')}",
-        AlertKind.QUARANTINED_OVER: f"{model} quarantined {plural(round(value), 'record')} {recently}",
+        AlertKind.QUARANTINED_OVER: f"{model} quarantined {plural(round(value), 'row')} {recently}",
     }
     if rule.unit == PERCENT:
         return f"{value:.3g} % of the rows of {model} violated a data test {recently}"

@@ -170,8 +170,8 @@ def _book(compiled: CompiledProject, queries: Mapping[str, QueryRules], store: A
 def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> dict[str, QueryRules]:
     """Returns the rules of each query by model: those of the project, and those of the model in their place.
 
-    Quarantined records count once, for the quarantine, however many queries read its source. Of several limits for
-    them, the lowest applies.
+    Quarantined records of a source count once, for its quarantine, however many queries read the source. Of several
+    limits for them, the lowest applies. Rows that data tests quarantine count for their model.
     """
     project = compiled.project
     corrupt = {
@@ -192,7 +192,9 @@ def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> d
         for node, name in corrupt.items():
             if rule is not None and (node in upstream or name == model.name):
                 guarded.setdefault(name, []).append(rule)
-        found[model.name] = QueryRules(rules, model.config.trigger.period_seconds)
+        if rule is not None and model.quarantine_tests:
+            rules[AlertKind.QUARANTINED_OVER] = rule
+        found[model.name] = QueryRules(rules, model.config.trigger.period_seconds, is_quarantine(model))
     for name in guarded.keys() & found.keys():
         # of equal limits, the one that counts for the longest time is reached first
         lowest = min(guarded[name], key=lambda rule: (rule.limit, -rule.per_seconds))

@@ -43,8 +43,7 @@ def backfill_query(request: BackfillRequest) -> Backfilled:
     loaded = load(request.project)
     model = terminal_model(loaded, request.model)
     check_model(loaded, model)
-    if request.replaces:
-        check_without_spark(loaded, model, request)
+    existing = check_without_spark(loaded, model, request) if request.replaces else frozenset[str]()
     what = "recomputation" if request.replaces else "backfill"
     does = "recompute rows of" if request.replaces else "backfill"
     purpose = f"{f'plan the {what} of' if request.dry_run else does} {model.name}"
@@ -59,7 +58,7 @@ def backfill_query(request: BackfillRequest) -> Backfilled:
             if begun is not None:
                 raise FindingsError([unfinished(model.name, begun, model.file.location)])
             check_stream(query, partial(not_recomputable, model))
-            return Recomputation(*found, request, log).run()
+            return Recomputation(*found, request, log, existing).run()
         return _Backfilling(*found, request).run()
 
 

@@ -30,14 +30,15 @@ def not_recomputable(model: CompiledModel, why: str, fix: str) -> FindingsError:
     return FindingsError([cannot_backfill(model.name, why, fix, model.file.location, recomputes=True)])
 
 
-def check_without_spark(loaded: Loaded, model: CompiledModel, request: BackfillRequest) -> None:
+def check_without_spark(loaded: Loaded, model: CompiledModel, request: BackfillRequest) -> frozenset[str]:
     """Checks what is known before Spark starts: the sink, and in storage on this machine the columns of the query and
-    the files that it has read. Raises: FindingsError.
+    the files that it has read. Returns the URIs of the files that exist. Raises: FindingsError.
     """
     _check_outputs(loaded, model)
     storage = local_storage(loaded)
+    existing: set[str] = set()
     if storage is None:
-        return
+        return frozenset()
     root = query_root(storage, model.query_id, model.config.checkpoint)
     try:
         state = read_checkpoint(files_of, root)
@@ -49,10 +50,12 @@ def check_without_spark(loaded: Loaded, model: CompiledModel, request: BackfillR
             range_of(model, identity.columns, request)
         for source in read_position(files_of, root, state.version).sources:
             if source.form == FILES:
-                local = ((uri, local_path(uri)) for uri in source.read or {})
-                check_gone(model, [uri for uri, path in local if path is not None and not path.exists()])
+                local = {uri: path for uri in source.read or {} if (path := local_path(uri)) is not None}
+                existing.update(uri for uri, path in local.items() if path.exists())
+                check_gone(model, [uri for uri in local if uri not in existing])
     except OSError:
-        return  # the query is checked again as a run checks it, which reports what is damaged
+        pass  # the query is checked again as a run checks it, which reports what is damaged
+    return frozenset(existing)
 
 
 def never_committed(name: str) -> tuple[str, str]:

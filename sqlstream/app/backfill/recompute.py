@@ -10,7 +10,7 @@ to it. So after a kill, the sink has the old or the new rows, and the next run c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -108,7 +108,7 @@ _EARLIER_IN_GROUPS = timedelta(days=2)
 @dataclass(frozen=True)
 class Recomputation:
     """Recomputes the range of `request`. The query is checked, and locked unless nothing is written. `log` has its
-    backfills.
+    backfills. `existing` are URIs of files that are known to exist.
 
     The query may have changed since its last batch. Its new form computes the rows, which need nothing of its state.
     The batches that a file sink needs are batches of the new form, as in a run: the ledger has it before the first one.
@@ -119,6 +119,7 @@ class Recomputation:
     signals: StopSignals
     request: BackfillRequest
     log: BackfillLog
+    existing: Collection[str] = ()
 
     def run(self) -> Backfilled:
         """Replaces the rows, and returns how many. Raises: FindingsError, OSError, Spark's errors."""
@@ -328,7 +329,7 @@ class Recomputation:
         known = {**(source.read or {})}
         known.update((file.uri, file.modified) for done in self.log.histories(source.key) for file in done.files)
         storages = SessionStorages(self._session)
-        check_gone(self._model, (uri for uri in known if not storages.exists(uri)))
+        check_gone(self._model, (uri for uri in known if uri not in self.existing and not storages.exists(uri)))
         files = sorted((HistoryFile(uri, modified) for uri, modified in known.items()), key=lambda file: file.modified)
         return SourceHistory(table.full_name, FILES, tuple(files))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
-from sqlstream.app.loading.selecting import SelectableTest, select
+from sqlstream.app.loading.selecting import SelectableTest, names_tests, select
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import DATA_TEST, EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
@@ -32,7 +32,7 @@ class NodeListing:
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> NodeListing:
     """Returns the selected nodes, even if rules refuse a model. Includes unit tests, data tests and sinks only if the
-    selection asks for their resource type, and data tests also if it names some with `test_name:`.
+    selection asks for their resource type, and data tests also if a criterion of it is `test_name:`.
 
     Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
     """
@@ -45,7 +45,7 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
         loaded, tests = tested.loaded, tested.nodes
     else:
         loaded = load_for_reading(request)
-    if DATA_TEST in selection.resource_types or any("test_name:" in each for each in selection.select):
+    if DATA_TEST in selection.resource_types or names_tests(loaded.compiled, selection):
         from sqlstream.app.data_tests.selectable_tests import selectable_tests  # not of each `ls`
 
         tests = (*tests, *selectable_tests(loaded.compiled))

@@ -82,6 +82,21 @@ def select(
     return tuple(node for node in every if node in chosen), tuple(lowered_by_rules(compiled.project, warnings))
 
 
+def names_tests(compiled: CompiledProject, selection: Selection) -> bool:
+    """Returns whether a criterion of a selection that can be read has the method `test_name`. Raises: FindingsError for
+    invalid selectors in selectors.yml.
+    """
+    definitions = _definitions(compiled.project)
+    selection = _with_default(compiled.project, selection)
+    graph = SelectionGraph({}, {}, definitions)
+    try:
+        flags = parse_selectors((*selection.select, *selection.exclude))
+        chosen = flags if selection.selector is None else definitions.get(selection.selector, flags)
+        return any(criterion.method == "test_name" for criterion in used_criteria(graph, chosen))
+    except SelectorError:
+        return False  # `select` reports it
+
+
 def nodes_excluded(compiled: CompiledProject, selection: Selection) -> frozenset[str]:
     """Returns the unique ids that --exclude, or an `exclude` of the selectors in use, names.
 
@@ -177,7 +192,8 @@ def _evaluate(
         if selection.selector not in definitions:
             raise FindingsError([unknown_name(selection.selector, definitions)])
         definition = definitions[selection.selector]
-        chosen = _and_tests(evaluate(graph, definition), tests)
+        named = evaluate(graph, definition)
+        chosen = named | (_and_tests(named, tests) - removed_nodes(graph, definition))
         return _SelectionResult(chosen, unmatched_in(graph, definition), _compares(graph, definition))
     excluded = select_nodes(graph, selection.exclude, ()) if selection.exclude else frozenset()
     chosen = _and_tests(select_nodes(graph, selection.select, ()), tests) - _and_tests(excluded, tests)

@@ -16,6 +16,7 @@ from sqlstream.app.session.session import spark_for
 from sqlstream.app.session.target_storage import sink_path, storage_base, storage_location, versioned_output
 from sqlstream.app.stored.stored_query import OutputFolder, StoredQuery, stored_query
 from sqlstream.app.stored.stream_readers import streams_of
+from sqlstream.app.versions.publications import names_of
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
@@ -207,6 +208,8 @@ class _Maintaining:
         files = self.query.files(folder)
         retain = RETAINED_SECONDS if self.request.retain_seconds is None else self.request.retain_seconds
         shown = self._shown_folder(use) if isinstance(storage, LocalStorage) else None
+        if shown is not None and not self.request.dry_run:
+            self._keep_up(use)  # the log that readers see may still list the files
         moved, kept = archive_replaced(storage, path, files, retain, moves=not self.request.dry_run, shown=shown)
         if moved:
             would = "would move" if self.request.dry_run else "moved"
@@ -223,6 +226,14 @@ class _Maintaining:
         if use.path is None or use.path not in self.query.state.published:
             return None
         return published_folder(normpath(sink_path(self.loaded, use.path)), self.query.state.version)
+
+    def _keep_up(self, use: Output) -> None:
+        """Shows readers of a plain path the batches after which a command was killed. Raises: OSError."""
+        ledger = self.query.state.ledger
+        names = names_of(self.query, self.request.project)
+        for each in names.publications(ledger.identity) if ledger is not None else ():
+            if each.name == use.path:
+                each.keep_up(self.query.state.version)
 
     def _why_not_merged(self, use: Output, folder: OutputFolder, log: BatchLog) -> str | None:
         """Returns why the files of a file sink are not merged, None if they can be."""

@@ -18,7 +18,7 @@ from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
 from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.app.stored.stored_outputs import StoredOutputs, WrittenOutput
-from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.outputs import stages, stored_inputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm.session import SparkRuntime
@@ -30,6 +30,10 @@ from sqlstream.spark.storage.checkpoints import checkpoint_damage
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, query_in_use
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
+from sqlstream.spark.writing.late_rows import late_target
+from sqlstream.spark.writing.micro_batches import SinkTarget
+from sqlstream.spark.writing.quarantine import quarantine_target
+from sqlstream.spark.writing.writers import database_writer
 from sqlstream.state.backfills import (
     BackfillLog,
     UnreadableBackfillsError,
@@ -102,6 +106,20 @@ class CheckedQuery:
         """Returns the path, URI or table of the late rows, None without them. It has those of all versions."""
         return self._beside(self.query.compiled.late_rows, checks)
 
+    def quarantine_target(self, checks: CheckContext) -> SinkTarget | None:
+        """Returns the target of the quarantine, None without one."""
+        found = self.query
+        if found.marked is None:
+            return None
+        return quarantine_target(found.compiled, found.model, self.quarantine(checks), found.marked, checks.secrets)
+
+    def late_target(self, checks: CheckContext) -> SinkTarget | None:
+        """Returns the target of the late rows, None without them."""
+        found = self.query
+        if found.before_state is None:
+            return None
+        return late_target(found.compiled, found.model, self.late_rows(checks), found.before_state, checks.secrets)
+
     def _beside(self, rows: Mapping[str, CompiledModel], checks: CheckContext) -> str | None:
         found = rows.get(self.query.model.unique_id)
         return versioned_output(checks.loaded, found.outputs[0], 1, ()) if found is not None else None
@@ -170,15 +188,26 @@ class CheckedQuery:
                 if is_new:
                     check.check_unused_table()
             except DatabaseError as error:
-                if cannot_connect(error):
-                    raise FindingsError([database_finding(self.query, error, check.output)]) from error
-                unanswered = error
+                unanswered = self._unanswered(error, check.output)
             if is_new:
                 check.check_unused_output(checks.storage_of, accepts_rows=accepts_rows)
+        for target in (self.quarantine_target(checks), self.late_target(checks)):
+            writer = None if target is None else database_writer(target)
+            if target is not None and writer is not None:
+                try:
+                    writer.check((), None)
+                except DatabaseError as error:
+                    unanswered = self._unanswered(error, target.output)
         if resumes:
             self.check_whole(checks)
         if unanswered is not None:
             raise unanswered
+
+    def _unanswered(self, error: DatabaseError, output: Output) -> DatabaseError:
+        """Returns the error of a database that may answer later. Raises: FindingsError for another one."""
+        if cannot_connect(error):
+            raise FindingsError([database_finding(self.query, error, output)]) from error
+        return error
 
     def check_again(self, checks: CheckContext) -> None:
         """Checks the outputs and the checkpoint of a query that failed, before it restarts: something may have damaged

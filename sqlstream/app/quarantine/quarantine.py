@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlstream.app.request import SHOWN_ROWS, ProjectRequest
 from sqlstream.numbers import count_text, plural
@@ -14,12 +14,15 @@ from sqlstream.state.shown_rows import ShownRows
 
 @dataclass(frozen=True)
 class QuarantineRequest:
-    """The quarantine of a model, or its rows that meet the condition `where` in SQL. At most `limit` rows are shown."""
+    """The quarantine of a model, or its `late` rows; all of them, or those that meet the condition `where` in SQL. At
+    most `limit` rows are shown.
+    """
 
     project: ProjectRequest
     model: str
     where: str | None = None
     limit: int = SHOWN_ROWS
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class ReleaseRequest:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """The rows in the quarantine of a version of a query. `tests` has how many of them violate each test. `released` is
-    the number of rows that were released before. `shown` are the first rows.
+    """The rows in the quarantine of a version of a query, or its `late` rows. `tests` has how many of them violate each
+    test. `released` is the number of rows that were released before. `shown` are the first rows, with `SOURCE` as their
+    last column.
     """
 
     model: str
@@ -50,6 +54,7 @@ class Quarantine:
     released: int
     tests: Mapping[str, int]
     shown: ShownRows
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,32 @@ class Released:
 def quarantine_text(found: Quarantine, width: int | None) -> str:
     """Returns a line with the number of rows, a table of the tests, and one of the rows."""
     released = f", and {count_text(found.released)} released" if found.released else ""
-    head = f"`{found.model}`, version {found.version}: {plural(found.rows, 'row')} in quarantine{released}"
-    if not found.rows:
-        return head
-    tests = [(name, count_text(rows)) for name, rows in found.tests.items()]
-    parts = [head, table_text(("violated test", "rows"), tests, right=[1])]
-    return "\n\n".join([*parts, rows_text(found.shown, width)] if found.shown.rows else parts)
+    rows = plural(found.rows, "late row") if found.late else f"{plural(found.rows, 'row')} in quarantine{released}"
+    parts = [f"`{found.model}`, version {found.version}: {rows}"]
+    if found.rows and not found.late:
+        tests = [(name, count_text(rows)) for name, rows in found.tests.items()]
+        parts.append(table_text(("violated test", "rows"), tests, right=[1]))
+    if found.shown.rows:
+        parts.append(rows_text(_with_short_sources(found.shown), width))
+    return "\n\n".join(parts)
+
+
+def _with_short_sources(shown: ShownRows) -> ShownRows:
+    """Returns the rows with text for the places where they come from, without that column if all are unknown."""
+    sources = [_source_text(row[-1]) for row in shown.rows]
+    if not any(sources):
+        return replace(shown, columns=shown.columns[:-1], rows=tuple(row[:-1] for row in shown.rows))
+    rows = tuple((*row[:-1], source) for row, source in zip(shown.rows, sources, strict=True))
+    return replace(shown, rows=rows)
+
+
+def _source_text(source: object) -> str | None:
+    """Returns the file of a row, or its topic, partition and offset."""
+    if not isinstance(source, dict):
+        return None
+    if source["topic"] is None:
+        return None if source["file"] is None else str(source["file"])
+    return f"{source['topic']}, partition {source['partition']}, offset {source['offset']}"
 
 
 def quarantine_json(found: Quarantine) -> str:
@@ -89,6 +114,7 @@ def quarantine_json(found: Quarantine) -> str:
             "succeeded": True,
             "model": found.model,
             "version": found.version,
+            "late": found.late,
             "quarantined_rows": found.rows,
             "released_rows": found.released,
             "tests": dict(found.tests),

@@ -24,8 +24,16 @@ from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import files_of, local_storage
 from sqlstream.app.stored.stored_query import terminal_model
 from sqlstream.compiler.compiled import CompiledModel
-from sqlstream.compiler.own_rows import quarantine_name
-from sqlstream.compiler.rewrite.data_tests import BATCH, ERRORS, QUARANTINE_ID, QUARANTINED_AT, QUERY_ID, passes
+from sqlstream.compiler.rewrite.data_tests import (
+    BATCH,
+    ERRORS,
+    QUARANTINE_COLUMNS,
+    QUARANTINE_ID,
+    QUARANTINED_AT,
+    QUERY_ID,
+    SOURCE,
+    passes,
+)
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Place
 from sqlstream.project.files.paths import escaped
@@ -38,6 +46,7 @@ from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import (
     RefusedRowsError,
+    SinkTarget,
     column_of,
     count_keys,
     discard,
@@ -45,7 +54,6 @@ from sqlstream.spark.writing.micro_batches import (
     refusing_no_sequence,
 )
 from sqlstream.spark.writing.outputs import checked_rows
-from sqlstream.spark.writing.quarantine import quarantine_target
 from sqlstream.spark.writing.stored_rows import stored_rows
 from sqlstream.state.backfills import (
     BackfillLog,
@@ -72,32 +80,37 @@ _VIOLATED = "sqlstream: violated tests"
 
 
 def show_quarantine(request: QuarantineRequest) -> Quarantine:
-    """Returns the rows in the quarantine of a query, without those that were released. Also works during a run.
+    """Returns the rows in the quarantine of a query, without those that were released, or its late rows. Also works
+    during a run.
 
-    Raises: FindingsError if the query cannot run, or the quarantine cannot be read; UsageError for a model without a
-    quarantine, or a wrong condition.
+    Raises: FindingsError if the query cannot run, or the rows cannot be read; UsageError for a model without such rows,
+    or a wrong condition.
     """
     loaded = load(request.project)
     model = terminal_model(loaded, request.model)
-    check_quarantine_of(loaded, model)
-    purpose = f"read the quarantine of {model.name}"
+    place = _late_rows_of(loaded, model) if request.late else quarantine_of(loaded, model)
+    purpose = f"read the {'late rows' if request.late else 'quarantine'} of {model.name}"
     with checked_query(loaded, model, request.project, purpose, writes=False) as (query, checks, _):
         log, last, version = query.backfills(checks), query.state.last_commit, query.plan.version
-        released = sum(release.rows for release in log.releases(last).values())
-        with _kept_rows(query, checks, log, last) as left:
+        released = 0 if request.late else sum(release.rows for release in log.releases(last).values())
+        target = query.late_target(checks) if request.late else query.quarantine_target(checks)
+        with _kept_rows(query, checks, target, log, last) as left:
             if left is None:
-                shown = ShownRows(quarantine_name(model), model.unique_id, (), (), request.limit)
-                return Quarantine(model.name, version, 0, released, {}, shown)
+                shown = ShownRows(place.name, model.unique_id, (), (), request.limit)
+                return Quarantine(model.name, version, 0, released, {}, shown, late=request.late)
             chosen = _where(left, request.where)
             names = col(f"{ERRORS}.name")
+            # all late rows have the same name of a test
+            errors = col(f"{ERRORS}.message") if request.late else names
+            own = [name for name in left.columns if name not in dict(QUARANTINE_COLUMNS)]
             first = chosen.orderBy(BATCH, QUARANTINED_AT, QUARANTINE_ID).select(
-                QUARANTINE_ID, BATCH, names.alias(ERRORS), *map(column_of, query.query.frame.columns)
+                QUARANTINE_ID, BATCH, errors.alias(ERRORS), *map(column_of, own), SOURCE
             )
             with _usage(_given(request.where)):
                 number, tests = chosen.count(), _counts(chosen.select(explode(names).alias("test")))
                 found = first_rows(first, request.limit)
-            shown = ShownRows(quarantine_name(model), model.unique_id, columns_of(first), found, request.limit)
-            return Quarantine(model.name, version, number, released, tests, shown)
+            shown = ShownRows(place.name, model.unique_id, columns_of(first), found, request.limit)
+            return Quarantine(model.name, version, number, released, tests, shown, late=request.late)
 
 
 def release_rows(request: ReleaseRequest) -> Released:
@@ -109,7 +122,7 @@ def release_rows(request: ReleaseRequest) -> Released:
     """
     loaded = load(request.project)
     model = terminal_model(loaded, request.model)
-    check_quarantine_of(loaded, model)
+    quarantine_of(loaded, model)
     if request.where is not None or request.every:  # what is only completed was checked before
         _check_keys(loaded, model, request)
     else:
@@ -119,25 +132,42 @@ def release_rows(request: ReleaseRequest) -> Released:
         return _Releasing(*found, request).run()
 
 
-def check_quarantine_of(loaded: Loaded, model: CompiledModel) -> None:
-    """Raises: UsageError if the model has no quarantine, or one in a sink that cannot be read."""
+def quarantine_of(loaded: Loaded, model: CompiledModel) -> CompiledModel:
+    """Returns the rows of `model` in quarantine. Raises: UsageError if it has none, or a sink that cannot be read."""
     quarantine = loaded.compiled.quarantines.get(model.unique_id)
     if quarantine is None:
         late = loaded.compiled.late_rows.get(model.unique_id)
         if late is not None:
             raise UsageError(
                 f"`{model.name}` has no quarantine: its late rows are in sink `{late.outputs[0].sink}` under the name "
-                f"`{late.name}`, and cannot be released"
+                f"`{late.name}`; `quarantine show {model.name} --late` shows them, and they cannot be released"
             )
         raise UsageError(
             f"`{model.name}` has no quarantine: it needs a data test with `on_violation: quarantine`, and "
             "`quarantine_sink` in its configuration"
         )
-    output = quarantine.outputs[0]
+    _check_readable(quarantine, f"the quarantine of `{model.name}` is")
+    return quarantine
+
+
+def _late_rows_of(loaded: Loaded, model: CompiledModel) -> CompiledModel:
+    """Returns the late rows of `model`. Raises: UsageError if it keeps none, or in a sink that cannot be read."""
+    late = loaded.compiled.late_rows.get(model.unique_id)
+    if late is None:
+        raise UsageError(
+            f"`{model.name}` does not keep its late rows: it needs `late_rows: quarantine` and `quarantine_sink` in "
+            "its configuration"
+        )
+    _check_readable(late, f"the late rows of `{model.name}` are")
+    return late
+
+
+def _check_readable(rows: CompiledModel, subject: str) -> None:
+    output = rows.outputs[0]
     if not format_of(output.format).keeps_output:
         raise UsageError(
-            f"the quarantine of `{model.name}` is in sink `{output.sink}` (format {output.format}), which sqlstream "
-            "cannot read; it can read files, tables of Delta Lake and Iceberg, and databases"
+            f"{subject} in sink `{output.sink}` (format {output.format}), which sqlstream cannot read; it can read "
+            "files, tables of Delta Lake and Iceberg, and databases"
         )
 
 
@@ -171,12 +201,14 @@ def _check_interrupted(loaded: Loaded, model: CompiledModel) -> None:
 
 
 @contextmanager
-def _kept_rows(query: CheckedQuery, checks: CheckContext, log: BackfillLog, last: int) -> Iterator[DataFrame | None]:
-    """Yields the rows in quarantine whose batches up to `last` are committed, without those that releases of `log` have
+def _kept_rows(
+    query: CheckedQuery, checks: CheckContext, target: SinkTarget | None, log: BackfillLog, last: int
+) -> Iterator[DataFrame | None]:
+    """Yields the rows in `target` whose batches up to `last` are committed, without those that releases of `log` have
     written; None before the first row. Spark keeps them in memory. Raises: FindingsError, OSError.
     """
     with _reading(query.query.model, checks.secrets):
-        left = _left(query, checks, log, last)
+        left = None if target is None else _left(query, checks, target, log, last)
         if left is not None:
             left.persist().count()
     try:
@@ -186,13 +218,12 @@ def _kept_rows(query: CheckedQuery, checks: CheckContext, log: BackfillLog, last
             left.unpersist()
 
 
-def _left(query: CheckedQuery, checks: CheckContext, log: BackfillLog, last: int) -> DataFrame | None:
-    prepared, version = query.query, query.state.version
+def _left(
+    query: CheckedQuery, checks: CheckContext, target: SinkTarget, log: BackfillLog, last: int
+) -> DataFrame | None:
+    version = query.state.version
     query_id = find_query_id(*checks.storage_of(checkpoint_path(query.root, version)))
-    if prepared.marked is None or query_id is None:
-        return None
-    place, model = query.quarantine(checks), prepared.model
-    rows = stored_rows(quarantine_target(prepared.compiled, model, place, prepared.marked, checks.secrets))
+    rows = None if query_id is None else stored_rows(target)
     if rows is None:
         return None
     # a batch that is not committed will be written again, with other ids; rows without an id were not quarantined
@@ -235,7 +266,8 @@ class _Releasing:
             if begun is None:
                 raise UsageError(_NOTHING_CHOSEN)
             return done
-        with _kept_rows(self.query, self.checks, writer.log, last) as left:
+        target = self.query.quarantine_target(self.checks)
+        with _kept_rows(self.query, self.checks, target, writer.log, last) as left:
             return done if left is None else self._release(writer, self._changed(_where(left, request.where)), done)
 
     def _release(self, writer: HistoryWriter, chosen: DataFrame, done: Released) -> Released:

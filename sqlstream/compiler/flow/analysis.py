@@ -18,7 +18,7 @@ class ModelSummary:
     """The columns of a model, the problems in its SQL, and whether sqlglot could parse it (`is_read`).
 
     If not, `unread_at` is the offset at which sqlglot stopped; None if it is unknown. If `is_doubtful`, sqlglot could
-    parse it, but Spark may not, or it could not parse the expression of a constraint.
+    parse it, but Spark may not, or it could not parse a data test or the expression of a constraint.
     """
 
     columns: tuple[Column, ...] | None

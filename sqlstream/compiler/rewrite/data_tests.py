@@ -46,6 +46,11 @@ def written(test: DataTest) -> str:
     return condition if test.where is None else f"({condition}) or not ({_ended(test.where)})"
 
 
+def conditions(test: DataTest) -> tuple[str, ...]:
+    """Returns the condition of `test` and that of its `where`, as they are written."""
+    return (_condition(test),) if test.where is None else (_condition(test), test.where)
+
+
 def described(test: DataTest) -> str:
     """Returns what `test` demands, for readers: its condition as it is written, or of a test that compares rows with
     others its columns or its query.
@@ -131,7 +136,7 @@ def _notes(tests: Sequence[DataTest], *, python: bool) -> str:
 
 def rows_where(relation: str, condition: str) -> str:
     """Returns the query of the rows of `relation`, the name of a model or a query in parentheses, that meet it."""
-    return f"select * from {relation} where {condition}"  # noqa: S608 - it is the user's own SQL
+    return f"select * from {relation} where ({_ended(condition)})"  # noqa: S608 - it is the user's own SQL
 
 
 def _beginning(test: DataTest) -> str:

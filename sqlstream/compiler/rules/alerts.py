@@ -66,9 +66,12 @@ def _why_unused(
             "set a trigger with an interval, for example `trigger: 1 minute`, or remove the rule",
         )
     tables = compiled.tables_of(model.unique_id)
-    if kind is AlertKind.QUARANTINED_OVER and not any(table.on_corrupt == "quarantine" for table in tables):
-        reason = "none of the sources that it reads has `on_corrupt: quarantine`"
-        return reason, "set `on_corrupt: quarantine` on a source, or remove the rule"
+    is_quarantined = model.quarantine_tests or any(table.on_corrupt == "quarantine" for table in tables)
+    if kind is AlertKind.QUARANTINED_OVER and not is_quarantined:
+        reason = (
+            "none of its data tests has `on_violation: quarantine`, and none of its sources `on_corrupt: quarantine`"
+        )
+        return reason, "set one of them, or remove the rule"
     if kind is AlertKind.EXPECTATION_FAILED and not _has_data_tests(compiled, model):
         return "its query has no data tests", "add `data_tests:` to a model of the query, or remove the rule"
     if kind is AlertKind.LAG_OVER:

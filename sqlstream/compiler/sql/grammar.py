@@ -83,7 +83,7 @@ def grammar_problems(text: SqlText, views: Collection[str] = ()) -> list[SqlProb
     `views` are the views that the text reads, in lower case.
     """
     tokens, ends = text.tokens, text.ends
-    found = [*_brackets(tokens), *_commas(tokens), *_statements(tokens), *_nesting(tokens)]
+    found = [*bracket_problems(tokens), *_commas(tokens), *_statements(tokens), *_nesting(tokens)]
     found += _stars(tokens) if "*" in text.keys else ()
     found += _delays(tokens) if "DELAY" in text.keys else ()
     found += _empty_groups(tokens) if "GROUP" in text.keys else ()
@@ -103,7 +103,7 @@ def _indexes(tokens: Tokens, key: str) -> list[int]:
     return [index for index, token in enumerate(tokens) if token.key == key]
 
 
-def _brackets(tokens: Tokens) -> Iterator[SqlProblem]:
+def bracket_problems(tokens: Tokens) -> Iterator[SqlProblem]:
     """Yields the problem of the first bracket without a partner."""
     opened: list[Token] = []
     for token in tokens:

@@ -268,7 +268,9 @@ class AlertRulesDocument(Document):
         None, description="So many batches in a row took longer than the interval of the trigger (true: 3)."
     )
     quarantined_over: QuarantinedOver | None = Field(
-        None, description="The sources of the query have quarantined more records (default: within 1 hour)."
+        None,
+        description="The data tests of the query, or one of its sources, have quarantined more rows "
+        "(default: within 1 hour).",
     )
 
     @property

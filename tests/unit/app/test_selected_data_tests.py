@@ -8,6 +8,8 @@ import pytest
 
 from sqlstream import FindingsError, ProjectRequest
 from sqlstream.app.compile.ls import list_nodes
+from sqlstream.app.data_tests.check_data import check_data
+from sqlstream.app.data_tests.results import DataTestRequest
 from sqlstream.app.request import Selection
 
 FILES = {
@@ -60,3 +62,38 @@ def test_a_named_test_is_listed_without_its_type(project: ProjectRequest) -> Non
         list_nodes(project, Selection(select=("test_name:uniqe",)))
     (found,) = caught.value.findings
     assert (found.code, found.fix) == ("empty-selection", "did you mean `test_name:unique`?")
+
+
+SELECTORS = """selectors:
+  - {name: unique, definition: 'test_name:unique'}
+  - {name: indirect, definition: {method: selector, value: unique}}
+  - name: fast
+    definition:
+      union: ["fqn:orders", {exclude: ["test_name:unique"]}]
+  - name: both
+    definition:
+      union: [{method: selector, value: fast}, "test_name:unique"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(selector="unique"), {UNIQUE}),
+        (Selection(selector="indirect"), {UNIQUE}),
+        (Selection(selector="fast"), {NOT_NULL, POSITIVE}),
+        (Selection(selector="both"), {NOT_NULL, POSITIVE, UNIQUE}),
+        (Selection(exclude=("test_name:unique",)), {OF_SOURCE, NOT_NULL, POSITIVE}),
+        (Selection(select=("orders",), exclude=("test_name:not_null test_name:positive",)), {UNIQUE}),
+        (Selection(exclude=("orders",)), set()),
+    ],
+)
+def test_selectors_and_exclude_name_tests(project: ProjectRequest, selection: Selection, expected: set[str]) -> None:
+    """`ls --selector` and `ls --exclude` find data tests that a criterion names, as `--select` does, and `test --data`
+    checks the same tests.
+    """
+    (project.folder / "selectors.yml").write_text(SELECTORS)
+    assert {name for name in list_nodes(project, selection).names if name.startswith("test:")} == expected
+    if expected:
+        checked = check_data(DataTestRequest(project, selection))
+        assert {f"test:{each.model}.{each.name}" for each in checked.results} == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
 
@@ -174,6 +175,8 @@ def test_sql_with_the_words_of_a_note_stays_whole(tmp_path: Path) -> None:
         ("", "- expression_is_true: {expression: 'tags > id'}", "type-mismatch 4:9: `tags > id` compares"),
         ("", "- expression_is_true: {expression: 'sum(id) > 1'}", "misplaced-function 4:9: the aggregate function"),
         ("", "- expression_is_true: {expression: 'id > (1'}", "sql-syntax 4:9:"),
+        ("", "- expression_is_true: {expression: 'id > 1) or (true'}", "sql-syntax 4:9: `)` has no opening bracket"),
+        ("", "- expression_is_true: {expression: 'null'}", "type-mismatch 4:9: the condition of WHERE has type void"),
         ("", "- expression_is_true: {expression: 'id > 1', on_violation: dropp}", "invalid-value 4:66: `on_violation`"),
         ("- {name: statuz, data_tests: [not_null]}", "", "unknown-column 4:37: `statuz` is not a column"),
     ],
@@ -182,6 +185,52 @@ def test_a_mistake_is_shown_at_the_test(tmp_path: Path, columns: str, own: str, 
     """A mistake in YAML or in a condition is an error at the test."""
     code, _, rest = found.partition(" ")
     assert findings(tmp_path, columns, own)[0].startswith(f"{code} models/orders.yml:{rest}")
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("status = 'x", "a string starts here and is never closed: `'x"),
+        ('status = "x', 'a string starts here and is never closed: `"x'),
+        ("id > `status", "a quoted identifier starts here and is never closed: `"),
+        ("id > 0 /* x", "a comment starts here and is never closed: `/* x"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("columns", "own"),
+    [
+        ("", "- expression_is_true: {expression: CONDITION}"),
+        ("", "- expression_is_true: {expression: CONDITION, on_violation: drop}"),
+        ("- {name: id, data_tests: [{not_null: {where: CONDITION}}]}", ""),
+        ("- {name: id, data_tests: [{unique: {config: {where: CONDITION}}}]}", ""),
+        ("- {name: id, data_tests: [{accepted_values: {quote: false, values: [CONDITION]}}]}", ""),
+        ("- {name: id, data_tests: [{accepted_range: {min_value: CONDITION}}]}", ""),
+    ],
+)
+def test_a_condition_without_an_end_is_an_error_at_the_test(
+    tmp_path: Path, columns: str, own: str, condition: str, why: str
+) -> None:
+    """A string or a comment that is not closed is an error wherever a test takes SQL."""
+    with pytest.raises(FindingsError) as caught:
+        compiled(tmp_path, *(each.replace("CONDITION", json.dumps(condition)) for each in (columns, own)))
+    found = caught.value.findings[0]
+    assert (found.code, str(found.location).partition(":")[0]) == ("sql-syntax", "models/orders.yml")
+    assert found.why.startswith(why)
+
+
+@pytest.mark.parametrize("condition", ["", " ", "-- id > 0"])
+def test_an_empty_condition_is_refused(tmp_path: Path, condition: str) -> None:
+    """A test without a condition would count nothing."""
+    (found,) = findings(tmp_path, "", f"- expression_is_true: {{name: x, expression: {json.dumps(condition)}}}")
+    assert found == "sql-syntax models/orders.yml:4:9: the data test `x` cannot be read"
+
+
+@pytest.mark.parametrize("condition", ["id > 0 limit 1", "id > 0 group by id", "id >"])
+def test_a_condition_that_only_spark_can_parse_is_no_error(tmp_path: Path, condition: str) -> None:
+    """Without Spark's parser, a condition that sqlglot cannot parse gives a warning."""
+    columns, own = "", f"- expression_is_true: {{expression: '{condition}'}}"
+    compiled(tmp_path, columns, own)
+    assert [each.code for each in compile_models(ProjectRequest(tmp_path)).loaded.warnings] == ["not-followed"]
 
 
 def test_two_tests_of_a_name_are_refused(tmp_path: Path) -> None:

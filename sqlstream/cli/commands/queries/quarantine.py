@@ -22,10 +22,13 @@ def quarantine() -> None:
 @quarantine.command("show", short_help="Count and show quarantined rows.")
 @project_options
 @click.option("--where", metavar="CONDITION", help="Only rows that meet this condition in SQL.")
+@click.option("--late", is_flag=True, help="Show the rows behind the watermark instead (late_rows: quarantine).")
 @limit_option(SHOWN_ROWS, "Maximum number of rows to show.")
 @output_option("Tables, or one JSON object.")
 @click.argument("model", metavar="MODEL")
-def show(project: ProjectRequest, debug: bool, where: str | None, limit: int, output: str, model: str) -> None:
+def show(
+    project: ProjectRequest, debug: bool, where: str | None, late: bool, limit: int, output: str, model: str
+) -> None:
     """Count the rows in the quarantine of MODEL by the test that they violate, and show the first ones. Also works
     during a run.
     """
@@ -34,7 +37,7 @@ def show(project: ProjectRequest, debug: bool, where: str | None, limit: int, ou
     from sqlstream.app.quarantine.quarantine_query import show_quarantine
 
     with refusals_printed(output, debug):
-        found = show_quarantine(QuarantineRequest(project, model, where, limit))
+        found = show_quarantine(QuarantineRequest(project, model, where, limit, late))
     click.echo(quarantine_json(found) if output == "json" else quarantine_text(found, terminal_width()))
 
 

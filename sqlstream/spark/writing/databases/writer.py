@@ -485,11 +485,13 @@ class _Differences:
         if stale:
             changes.append(f"or select {quoted_list(stale)} again")
         has_versions = model.streaming and all(format_of(each.format).keeps_output for each in model.outputs)
+        if model.sql:  # rows beside a query, such as a quarantine, have no versions
+            changes.append(f"or {new_version_text(model.name, can_run_parallel=has_versions)}")
         return Finding(
             "output-columns",
             f"the table {self._layout.table} does not fit the rows of `{model.name}`",
             "; ".join(texts),
-            f"{'; '.join(changes)}; or {new_version_text(model.name, can_run_parallel=has_versions)}",
+            "; ".join(changes),
             model.location_of("sink"),
         )
 

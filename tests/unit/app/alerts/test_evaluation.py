@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 
 import pytest
 
+from sqlstream import ProjectRequest, compile_models
 from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.app.alerts.measures import PARTS, RecentCount
+from sqlstream.app.alerts.run_alerts import query_rules
 from sqlstream.errors import Finding
 from sqlstream.numbers import span_text
 from sqlstream.project.configuration.alerts import PERCENT, AlertKind, AlertRule
@@ -70,12 +73,13 @@ class Clock:
     known: tuple[OpenAlert, ...] = ()
     repeat_seconds: float | None = None
     trigger_seconds: float | None = None
+    is_quarantine: bool = False
     lags: dict[str, MeasuredLag] = field(default_factory=dict)
     book: AlertBook = field(init=False)
 
     def __post_init__(self) -> None:
         numbers = count()
-        query = QueryRules(self.rules, self.trigger_seconds)
+        query = QueryRules(self.rules, self.trigger_seconds, self.is_quarantine)
         self.book = AlertBook({"orders": query}, self.known, self.repeat_seconds, lambda: f"id{next(numbers)}")
 
     def at(self, seconds: float, event: RunEvent | None = None, model: str = "orders") -> list[str]:
@@ -243,12 +247,46 @@ def test_the_share_of_violations_is_that_of_the_worst_test() -> None:
 
 
 def test_the_rows_of_a_quarantine_are_counted() -> None:
-    """The rows that a quarantine writes count in a sliding time."""
-    clock = Clock({AlertKind.QUARANTINED_OVER: rule(0, per_seconds=60)})
-    clock.at(0, STARTED)
-    (change,) = clock.changes(2, batch(rows_out=2))
-    assert change.message.startswith("orders quarantined 2 records in the last minute")
-    assert clock.at(63) == ["resolved"]
+    """The rows that a quarantine of a source writes count in a sliding time, and those that data tests of a model
+    quarantine, but not its good rows.
+    """
+    for is_quarantine, bad in ((True, batch(rows_out=2)), (False, replace(batch(rows_out=9), quarantined_rows=2))):
+        clock = Clock({AlertKind.QUARANTINED_OVER: rule(0, per_seconds=60)}, is_quarantine=is_quarantine)
+        clock.at(0, STARTED)
+        (change,) = clock.changes(2, bad)
+        assert change.message.startswith("orders quarantined 2 rows in the last minute")
+        assert clock.at(63) == ["resolved"]
+
+
+def test_each_quarantine_has_one_rule(tmp_path: Path) -> None:
+    """A model with a quarantine has the rule, and a source's quarantine has the lowest of its readers; a model that
+    only reads such a source has none.
+    """
+    source = "{name: t, format: json, path: in, schema: id int, on_corrupt: quarantine, quarantine_sink: out}"
+    model = "{{ config(sink='out', alerts={'quarantined_over': LIMIT}) }} select id from {{ source('s', 't') }}"
+    files = {
+        "project.yml": "name: shop\n",
+        "sources.yml": f"sources: [{{name: s, tables: [{source}]}}]\n",
+        "sinks.yml": "sinks: [{name: out, format: noop}]\n",
+        "models/both.sql": model.replace("LIMIT", "5, 'no_rows_for': '1 hour'").replace(
+            "out',", "out', quarantine_sink='out',"
+        ),
+        "models/reads.sql": model.replace("LIMIT", "3"),
+        "models/_.yml": "models: [{name: both, columns: [{name: id, data_tests: [not_null: {on_violation: quarantine}]}]}]",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    loaded = compile_models(ProjectRequest(tmp_path)).loaded
+    assert not loaded.warnings
+    found = query_rules(loaded.compiled, loaded.compiled.models.values())
+    limits = {name: query.rules.get(AlertKind.QUARANTINED_OVER) for name, query in found.items()}
+    assert {name: each and each.limit for name, each in limits.items()} == {
+        "both": 5,
+        "reads": None,
+        "s__t__corrupt": 3,
+    }
+    assert [name for name, query in found.items() if query.is_quarantine] == ["s__t__corrupt"]
 
 
 def test_slow_batches_must_follow_each_other() -> None:
