@@ -190,6 +190,18 @@ def reads_by_position(identity: QueryIdentity, table: str) -> bool:
     return any("csv" in text.split()[:3] for text in texts)
 
 
+def numbers_as_text(identity: QueryIdentity) -> frozenset[str]:
+    """Returns the inputs of a query, as signatures name them, whose numbers may be texts: all but those of formats that
+    store a float as such.
+    """
+    formats = {name: text.partition(" ")[0] for name, text in identity.contents.items()}
+    names = (shown_source(use.name) for use in identity.sources)
+    return frozenset(name for name in names if formats.get(name) not in _BINARY)
+
+
+_BINARY = frozenset({"parquet", "orc", "avro", "delta", "iceberg"})
+
+
 def earlier_names(old: QueryIdentity, new: QueryIdentity) -> dict[str, dict[str, str]]:
     """Returns the names that columns of inputs had in `old`, by the input as signatures name it and the name in `new`,
     for inputs whose columns are read by their position and have changed. A column at a new position has no earlier

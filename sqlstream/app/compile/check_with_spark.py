@@ -8,6 +8,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.local_sources import header_findings
+from sqlstream.app.stored.orc_files import type_findings
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.spark_findings import SparkRefusal
 from sqlstream.errors import Finding
@@ -43,4 +44,5 @@ def ask_session(
         # Spark's check has reported the secrets of sources that are not set, and needs none of sinks
         found = [each for _, each in answers if isinstance(each, Finding) and each.code != "missing-env-var"]
         found += header_findings(loaded.compiled, nodes)
+        found += type_findings(loaded.compiled, nodes, runtime.session)
         return runtime.version, tuple(refusals), tuple(each for each in found if each.location not in reported)

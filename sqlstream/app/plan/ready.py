@@ -17,6 +17,7 @@ from sqlstream.app.session.session import spark_for_check
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
 from sqlstream.app.stored.local_sources import header_findings
+from sqlstream.app.stored.orc_files import type_findings
 from sqlstream.app.stored.stored_outputs import StoredOutputs, WrittenOutput
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.outputs import stages, stored_inputs
@@ -453,7 +454,9 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     full_refresh = request.full_refresh and not is_kept
     resumes = state.is_used and not full_refresh and unrestartable(loaded.compiled, model) is None
     compiled = checks.outputs.resolve([model.unique_id])
-    misread = header_findings(loaded.compiled, loaded.compiled.upstream(model.unique_id))
+    sources = loaded.compiled.upstream(model.unique_id)
+    misread = header_findings(loaded.compiled, sources)
+    misread += type_findings(loaded.compiled, sources, checks.runtime.session, resumes=resumes)
     if misread:
         raise FindingsError(misread)
     ledger = state.ledger if resumes else None

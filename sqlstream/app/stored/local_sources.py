@@ -41,8 +41,8 @@ COMPRESSION_RATIO = 10
 SAMPLED_FILES = 1_000
 """The number of files to check in a source. Few files are hidden, so this many show whether Spark reads any."""
 
-READ_HEADERS = 20
-"""The number of newest files of a CSV source whose headers are read."""
+NEWEST_FILES = 20
+"""The number of newest files of a source whose headers or types are read."""
 
 _COMPRESSED_SUFFIXES = (
     *(f".{known.name}" for known in FORMATS.values() if known.layout == "typed"),
@@ -93,22 +93,33 @@ def header_findings(compiled: CompiledProject, nodes: Collection[str]) -> list[F
 def _misread_header(compiled: CompiledProject, node: str, table: SourceTable) -> Finding | None:
     options = {name.lower(): str(value) for name, value in table.options.items()}
     is_checked = options.get("header", "").lower() == "true" and options.get("enforceschema", "").lower() != "true"
-    if table.format != "csv" or not is_checked or not is_local(table):
-        return None
-    declared, choice = compiled.known_columns(node), file_choice(table.options)
-    if declared is None or choice is None:
-        return None
-    if table.stored is not None or not has_local_files(compiled.project.target):
+    declared = compiled.known_columns(node)
+    if table.format != "csv" or not is_checked or declared is None:
         return None
     names = [column.name for column in declared]
     with suppress(OSError, EOFError, ValueError, LookupError, csv.Error):  # Spark reports what it cannot read
-        files = files_at(plain_path(str(compiled.project.root), table.path or ""), choice, compiled.project.root) or ()
-        for file in sorted(files, key=lambda file: file.modified, reverse=True)[:READ_HEADERS]:
-            header = _header_of(Path(file.name), options)
-            wrong = _other_position(header, [name for name in names if f"/{name}=" not in file.name])
+        for path in newest_files(compiled, table):
+            header = _header_of(Path(path), options)
+            wrong = _other_position(header, [name for name in names if f"/{name}=" not in path])
             if wrong is not None:
-                return _header_finding(table, file.name, header, wrong)
+                return _header_finding(table, path, header, wrong)
     return None
+
+
+def newest_files(compiled: CompiledProject, table: SourceTable, count: int = NEWEST_FILES) -> list[str]:
+    """Returns the absolute paths of the newest local files of a source, the newest first. Empty if its files are
+    elsewhere or cannot be listed, or if queries write them.
+    """
+    choice, root = file_choice(table.options), compiled.project.root
+    if choice is None or not is_local(table) or table.stored is not None:
+        return []
+    if not has_local_files(compiled.project.target):
+        return []
+    files: Sequence[StoredFile] = ()
+    with suppress(OSError):
+        files = files_at(plain_path(str(root), table.path or ""), choice, root) or ()
+    newest = sorted(files, key=lambda file: file.modified, reverse=True)[:count]
+    return [file.name for file in newest]
 
 
 def _header_of(path: Path, options: Mapping[str, str]) -> list[str]:

@@ -84,7 +84,7 @@ def _build_table(
             "spark_schema": schema,
             "messages": messages,
             "location": locate(node, (*path, "name")),
-            "locations": {**_locations(node, path), **places},
+            "locations": {**_locations(node, path), **places, **_column_locations(table, source, node, path)},
             "written": {**_written_table(written, path, schema), **pinned_ids(messages)},
         }
     )
@@ -101,6 +101,16 @@ def _locations(node: YamlMapping, path: Path) -> Mapping[str, Location]:
     inherited = locations_of(node, path[:2])
     taken = {key: place for key, place in inherited.items() if key in _INHERITED or key.startswith("options.")}
     return {**taken, **locations_of(node, path)}
+
+
+def _column_locations(
+    table: TableDocument, source: SourceDocument, node: YamlMapping, path: Path
+) -> Mapping[str, Location]:
+    """Returns the locations of the types of columns, for the format whose files are compared with them."""
+    if (table.format or source.format) != "orc":
+        return {}
+    typed = [(index, column.name) for index, column in enumerate(table.columns) if column.data_type]
+    return {f"columns.{name}": locate(node, (*path, "columns", index, "data_type")) for index, name in typed}
 
 
 _INHERITED = ("format", "options", "tags", "meta", "previous_name")

@@ -156,6 +156,15 @@ def parse_schema(ddl: str) -> Struct | Unknown:
     return Struct(fields)
 
 
+def known_schema(ddl: str) -> tuple[Field, ...]:
+    """Returns the columns of a schema, none for text that is no DDL of a schema."""
+    try:
+        schema = parse_schema(ddl)
+    except TypeSyntaxError:
+        return ()
+    return schema.fields if isinstance(schema, Struct) else ()
+
+
 class _Parser(TokenCursor):
     """Reads the tokens once by recursive descent. Spark's keywords can be names, so only the position decides."""
 

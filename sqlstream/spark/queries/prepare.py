@@ -31,13 +31,13 @@ from sqlstream.spark.writing.late_rows import checked_late_rows
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.spark.writing.quarantine import check_quarantine
 from sqlstream.state.checkpoints import unrestartable
-from sqlstream.state.contents import earlier_names
+from sqlstream.state.contents import earlier_names, numbers_as_text
 from sqlstream.state.identity import identity_of
 from sqlstream.state.ledger import InputIds, Ledger, OutputColumn, QueryIdentity, SourceUse
 from sqlstream.state.readers import source_uses
 from sqlstream.state.refusals import refresh_text
 from sqlstream.state.runs.progress import QUARANTINED_ROWS, ROWS_OUT
-from sqlstream.state.signature.signature import FORMAT, StateSignature
+from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.spark_settings import (
     FROZEN_SETTINGS,
     LEGACY,
@@ -113,19 +113,19 @@ def query_signature(
 ) -> StateSignature | None:
     """Returns what decides the content of the state of the query `frame`; None without state, or if Spark does not show
     its plan. `ledger` is that from which the query resumes. With `compared_form`, the signature is in this format, to
-    compare it with that of the ledger: columns that Spark finds by their position have the names that they have there.
+    compare it with that of the ledger: columns that Spark finds by their position have the names that they have there,
+    and columns with a wider type the type that they have there, where that makes no difference.
     """
     if not identity.stateful or not model.streaming:
         return None
-    names: Mapping[str, Mapping[str, str]] = {}
-    if compared_form is not None and ledger is not None:
-        try:
-            names = earlier_names(ledger.identity, identity)
-        except ValueError:
-            return None
     before = ledger.signature if ledger is not None else None
-    order = before.sources if before is not None else ()
-    return state_signature(compiled, model, frame, FORMAT if compared_form is None else compared_form, order, names)
+    if compared_form is None or ledger is None:
+        return state_signature(compiled, model, frame, before=before)
+    try:
+        names = earlier_names(ledger.identity, identity)
+    except ValueError:
+        return None
+    return state_signature(compiled, model, frame, compared_form, before, names, numbers_as_text(identity))
 
 
 def prepare_query(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -47,17 +47,21 @@ def state_signature(
     model: CompiledModel,
     frame: DataFrame,
     form: int = FORMAT,
-    order: Sequence[str] = (),
+    before: StateSignature | None = None,
     names: Mapping[str, Mapping[str, str]] | None = None,
+    texts: Collection[str] | None = None,
 ) -> StateSignature | None:
     """Returns the signature of the stateful query `frame` of `model`, in the format `form`. None if Spark's plan is not
-    available or cannot be compared. `order` are the sources of the signature to compare it with, as in
-    `StateSignature.sources`; `names` are the names of columns there, by source and name, where they differ.
+    available or cannot be compared. `before` is the signature to compare it with, if there is one; `names` are the
+    names of columns there, by source and name, where they differ. With `texts`, the sources whose numbers are texts,
+    columns have the types that they have there where a wider type makes no difference.
     """
     plan = read_optimized_plan(frame, has_try=_can_call_try(compiled, model), form=form)
     if plan is None:
         return None
-    reader = PlanReader(form, order, names)
+    order = before.sources if before is not None else ()
+    types = before.types if before is not None and texts is not None else {}
+    reader = PlanReader(form, order, names, types, texts or ())
     try:
         reader.read(plan)
     except RecursionError:

@@ -16,8 +16,8 @@ from sqlstream.compiler.rewrite.data_tests import rows_where
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.data_types import Field, Struct
-from sqlstream.project.types.ddl import TypeSyntaxError, parse_schema
+from sqlstream.project.types.data_types import Field
+from sqlstream.project.types.ddl import known_schema
 from sqlstream.state.changes import Change
 from sqlstream.state.comparison.filters import is_exact, select_other_rows
 from sqlstream.state.comparison.forms import QueryForm, form_of
@@ -26,6 +26,7 @@ from sqlstream.state.judgement import Judgement, other_differences
 from sqlstream.state.ledger import Ledger, QueryIdentity
 from sqlstream.state.signature.compare import state_differences
 from sqlstream.state.signature.signature import StateSignature, shown_source
+from sqlstream.state.signature.wider_types import is_wider
 from sqlstream.state.spark_settings import TIME_ZONE, changed_settings
 
 InputColumns = Mapping[str, tuple[Field, ...]]
@@ -58,6 +59,8 @@ def judge_by_sql(
     other_zone = old.settings.get(TIME_ZONE) != new.settings.get(TIME_ZONE)  # no exact expression depends on it
     if not are_exact and (other_zone or not is_same):
         return None
+    if not is_same and _has_wider_columns(old, new):
+        return None  # only Spark's plan shows whether the type decides what is in the state
     signatures = _signature(before, old), _signature(after, new)
     known = {shown_source(name) for name in (*(use.name for use in old.sources), *ledger.retired)}
     differences = (*state_differences(*signatures, known), *other_differences(old, new, signatures[1]))
@@ -72,6 +75,17 @@ def _select_other_rows(before: QueryForm, after: QueryForm, new: QueryIdentity) 
     formats = [text.partition(" ")[0] for text in new.contents.values()]
     has_nulls = all(format_of(name).is_file for name in formats)
     return select_other_rows(before, after, keeps_groups=keeps_groups, has_nulls=has_nulls)
+
+
+def _has_wider_columns(old: QueryIdentity, new: QueryIdentity) -> bool:
+    """Returns whether an input declares a column with a wider type than before."""
+    for name, then in old.schemas.items():
+        schemas = [known_schema(text) for text in (then, new.schemas.get(name, then))]
+        after = {field.name.lower(): field.type for field in schemas[1]}
+        pairs = ((field.type, after.get(field.name.lower(), field.type)) for field in schemas[0])
+        if any(before != now and is_wider(before, now) for before, now in pairs):
+            return True
+    return False
 
 
 def _calls_python(identity: QueryIdentity) -> bool:
@@ -143,13 +157,10 @@ class _Inputs:
             return self.columns[name]
         if then is None:
             raise NotComparableError(f"the columns of `{name}` are unknown")
-        try:
-            schema = parse_schema(then)
-        except TypeSyntaxError as error:
-            raise NotComparableError(f"the columns of `{name}` are unknown") from error
-        if not isinstance(schema, Struct):
+        fields = known_schema(then)
+        if not fields:
             raise NotComparableError(f"the columns of `{name}` are unknown")
-        return schema.fields
+        return fields
 
 
 def _scan(name: str, fields: Sequence[Field], *, stream: bool) -> Scan:

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlstream.compiler.comparison.terms import CAST, FILTER, Kind, Term, operation
 from sqlstream.state.signature.harmless import IGNORED_FIELDS
 from sqlstream.state.signature.source_checks import COLUMNS, TIMES, TRANSPARENT, is_check, value_read
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree, simple_name
+from sqlstream.state.signature.wider_types import (
+    compared_type,
+    same_casts,
+    same_element_field,
+    same_items,
+    same_nulls,
+    same_sums,
+    same_type,
+    same_values,
+)
 
 Scope = Mapping[int, str]
 """The texts of columns, by Spark's number of an attribute."""
@@ -38,6 +49,10 @@ _OPERATORS = {
     "Or": "or",
 }
 """Operators between two operands, which need parentheses within other expressions."""
+
+_COMPARISONS = frozenset(
+    {"EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"}
+)
 
 _ZONELESS = frozenset({"boolean", "byte", "short", "integer", "long", "float", "double", "binary"})
 """Types to which a cast is the same in all time zones."""
@@ -80,10 +95,30 @@ def _text(tree: Tree, scope: Scope) -> str:
         return text_of(tree.children[0], scope)
     if kind in _OPERATORS:
         parts = flattened(tree, kind) if kind in ("And", "Or") else tree.children
-        term = operation(_OPERATORS[kind], *(_term(part, text_of(part, scope)) for part in parts))
+        texts = [text_of(part, scope) for part in parts]
+        texts = _compared(parts, texts) if kind in _COMPARISONS else texts
+        term = operation(_OPERATORS[kind], *map(_term, parts, texts))
         return f"{term.shown}{_details(tree, scope, ())}"
     window = _window(tree, scope) if kind == "CreateNamedStruct" else None
     return window or _called(tree, scope)
+
+
+def _compared(parts: Sequence[Tree], texts: list[str]) -> list[str]:
+    """Returns the texts of operands that are compared with each other. If all but one are literals of its type, and the
+    type is wider than in an earlier signature, they have the earlier one.
+    """
+    literals = [part.kind == "Literal" for part in parts]
+    if literals.count(False) != 1:
+        return texts
+    index = literals.index(False)
+    types = {type_text(part.fields.get("dataType")) for part in parts if part.kind == "Literal"}
+    earlier = compared_type(texts[index], types.pop()) if len(types) == 1 else None
+    if earlier is None:
+        return texts
+    return [
+        same_nulls(text) if at == index else _literal(replace(part, fields={**part.fields, "dataType": earlier}))
+        for at, (part, text) in enumerate(zip(parts, texts, strict=True))
+    ]
 
 
 def _term(tree: Tree, text: str) -> Term:
@@ -111,31 +146,56 @@ def _called(tree: Tree, scope: Scope) -> str:
     if kind == "Cast":
         return _cast(tree, operands[0], scope)
     if kind == "GetStructField" and operands[0].startswith(_LINE):
-        source, types = json.loads(operands[0].removeprefix(_LINE))
+        columns = json.loads(operands[0].removeprefix(_LINE))
         name = str(tree.fields.get("name"))
-        name = name if name in types else quoted_name(name)
-        return f"{source}\ue001{name}\ue002{types[name]}\ue003"
+        return str(columns[name if name in columns else quoted_name(name)])
     if kind == "GetStructField":
-        return f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}"
+        return same_type(f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}")
     if kind == "AggregateExpression":
         distinct = "distinct " if tree.fields.get("isDistinct") else ""
         call = Term(FILTER, tuple(map(_term, tree.children, operands))).text if len(operands) > 1 else operands[0]
         return f"{distinct}{call}"
     if kind == "In":
+        operands = _compared(tree.children, operands)
         operands = [part.text for part in operation("in", *map(_term, tree.children, operands)).parts]
+    items = operands[0] if kind in _ITEMS else ""
+    tree, operands = _without_types(tree, operands)
     details = _details(tree, scope, ())
     if kind in _NAMED_FUNCTIONS:
         return f"Python {tree.fields.get('name')}({', '.join(operands)}{details})"
-    return f"{_NAMES.get(kind, kind.lower())}({', '.join(operands)}{details})"
+    return same_items(f"{_NAMES.get(kind, kind.lower())}({', '.join(operands)}{details})", items)
 
+
+def _without_types(tree: Tree, operands: list[str]) -> tuple[Tree, list[str]]:
+    """Returns a call and its operands. Those whose wider type makes no difference have the earlier type."""
+    kind = tree.kind
+    if kind == "GetArrayStructFields":
+        operands[0], earlier = same_element_field(operands[0], str(tree.fields.get("field")))
+        tree = replace(tree, fields={**tree.fields, **earlier})
+    elif kind in _ITEMS:
+        operands[0] = same_nulls(operands[0])
+    elif kind in _SAME_TYPES:
+        operands = [_SAME_TYPES[kind](operand) for operand in operands]
+    return tree, operands
+
+
+_ITEMS = frozenset({"GetArrayItem", "GetMapValue", "ElementAt"})
+"""An item of their first operand."""
+
+_SAME_TYPES: Mapping[str, Callable[[str], str]] = {
+    **dict.fromkeys(("IsNull", "IsNotNull", "Count", "Size", "Explode", "PosExplode"), same_nulls),
+    **dict.fromkeys(("Sum", "Average"), same_sums),
+    "InSet": same_values,
+}
+"""What the type of an operand means for the state, where an earlier signature has another one."""
 
 _LINE = "\ue007"
 """The start of the text of a line."""
 
 
-def line_text(source: str, types: Mapping[str, str]) -> str:
-    """Returns the text of a parsed line of a source. Its fields are columns of the source with these types."""
-    return _LINE + json.dumps([source, types])
+def line_text(columns: Mapping[str, str]) -> str:
+    """Returns the text of a parsed line of a source, whose fields are the columns with these texts."""
+    return _LINE + json.dumps(columns)
 
 
 def _lambda(tree: Tree, scope: Scope) -> str:
@@ -213,6 +273,7 @@ def _literal(tree: Tree) -> str:
 def _cast(tree: Tree, operand: str, scope: Scope) -> str:
     type_ = tree.fields.get("dataType")
     ignored = ("dataType", "timeZoneId") if type_ in _ZONELESS else ("dataType",)
+    operand = same_casts(operand, type_text(type_))
     return Term(f"{CAST}{type_text(type_)}{_details(tree, scope, ignored)}", (_term(tree, operand),)).text
 
 

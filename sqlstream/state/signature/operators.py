@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlstream.state.signature.expressions import (
@@ -25,6 +25,7 @@ from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_
 from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source
 from sqlstream.state.signature.source_checks import COLUMNS, RECORD
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
+from sqlstream.state.signature.wider_types import Types, marked, plain_types, same_items
 
 SOURCE = "sourceIdentifyingName"
 """The field of a source with the name of its reader. Static tables have no such field, or no value in it."""
@@ -65,12 +66,20 @@ class PlanReader:
 
     `form` is the format of the texts. `order` are the names of sources in an earlier signature: the branches of a union
     get the order that they have there, because it decides nothing but texts. `names` are the names that columns have
-    there, where they differ.
+    there, where they differ; `types` the types that columns have there. Numbers of the sources in `texts` are texts,
+    which a float does not have exactly.
     """
 
-    def __init__(self, form: int = FORMAT, order: Sequence[str] = (), names: Names | None = None) -> None:
+    def __init__(
+        self,
+        form: int = FORMAT,
+        order: Sequence[str] = (),
+        names: Names | None = None,
+        types: Types | None = None,
+        texts: Collection[str] = (),
+    ) -> None:
         self._is_exact, self._order = form > 1, {name: index for index, name in enumerate(order)}
-        self._names = names or {}
+        self._names, self._types, self._texts = names or {}, types or {}, texts
         self.operators: list[StateOperator] = []
         self.functions: set[str] = set()
         self.has_unresolved = False
@@ -105,7 +114,7 @@ class PlanReader:
         if not inputs:
             return self._source(node) if node.fields.get(SOURCE) else self._table(node)
         readers: dict[str, Callable[[Tree, tuple[Rows, ...]], Rows]] = {
-            "Project": _project,
+            "Project": self._project,
             "Filter": _filter,
             "EventTimeWatermark": self._watermark,
             "Aggregate": self._aggregate,
@@ -132,8 +141,33 @@ class PlanReader:
         for each in node.parts("output"):
             name = str(each.fields.get("name"))
             type_ = type_text(each.fields.get("dataType"))
-            columns[expression_id(each)] = f"\ue000{source}\ue001{names.get(name, name)}\ue002{type_}\ue003"
+            columns[expression_id(each)] = self._column(source, names.get(name, name), type_)
         return Rows(InputRows(f"\ue000{source}\ue001"), columns, streaming=True)
+
+    def _column(self, source: str, name: str, type_: str) -> str:
+        """Returns the text of a column, with both types if it is wider than in the earlier signature."""
+        earlier = self._types.get(source, {}).get(name)
+        text = f"\ue000{source}\ue001{name}\ue002{type_}\ue003"
+        return marked(text, earlier, type_, exact=source not in self._texts and not is_numbered(source))
+
+    def _project(self, node: Tree, inputs: tuple[Rows, ...]) -> Rows:
+        (rows,) = inputs
+        outputs = node.parts("projectList")
+        columns = {
+            expression_id(each): self._line(each, rows.columns) or text_of(each, rows.columns) for each in outputs
+        }
+        return Rows(rows.origin, columns, rows.streaming)
+
+    def _line(self, alias: Tree, columns: Mapping[int, str]) -> str | None:
+        """Returns the text of the parsed line of a file, of which each field is a column of the source; None for any
+        other expression.
+        """
+        if alias.kind != "Alias" or alias.fields.get("name") != RECORD:
+            return None
+        parser = next(each for each in alias.walk() if each.kind == "JsonToStructs")
+        source = text_of(parser.children[0], columns).partition("\ue001")[0].removeprefix("\ue000")
+        types: Mapping[str, str] = parser.fields[COLUMNS]
+        return line_text({name: self._column(source, name, type_) for name, type_ in types.items()})
 
     def _table(self, node: Tree) -> Rows:
         """Returns the rows of a static table. Its number tells two tables with the same columns apart."""
@@ -232,6 +266,10 @@ class PlanReader:
         name = f"{node.kind.lower()} {self._others}"
         new = [each for field in _NEW_COLUMNS for each in _attributes(node, field) if expression_id(each) not in scope]
         columns = {**scope, **{expression_id(each): f"{name}[{index}]" for index, each in enumerate(new)}}
+        generator = node.part("generator")
+        if generator is not None and generator.kind in ("Explode", "PosExplode"):
+            items = text_of(generator.children[0], scope)
+            columns[expression_id(new[-1])] = same_items(f"{name}[{len(new) - 1}]", items)
         if _attributes(node, "output"):
             numbers = [expression_id(each) for each in _attributes(node, "output")]
             columns = {number: columns[number] for number in numbers if number in columns}
@@ -275,24 +313,6 @@ def _kinds(values: Iterable[object]) -> Iterator[str]:
                 yield from kinds_of(part)
         elif isinstance(value, list):
             yield from _kinds(value)
-
-
-def _project(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
-    (rows,) = inputs
-    outputs = node.parts("projectList")
-    columns = {expression_id(each): _line_text(each, rows.columns) or text_of(each, rows.columns) for each in outputs}
-    return Rows(rows.origin, columns, rows.streaming)
-
-
-def _line_text(alias: Tree, columns: Mapping[int, str]) -> str | None:
-    """Returns the text of the parsed line of a file, of which each field is a column of the source; None for any other
-    expression.
-    """
-    if alias.kind != "Alias" or alias.fields.get("name") != RECORD:
-        return None
-    parser = next(each for each in alias.walk() if each.kind == "JsonToStructs")
-    line = text_of(parser.children[0], columns)
-    return line_text(line.partition("\ue001")[0], parser.fields[COLUMNS])
 
 
 def _filter(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
@@ -362,7 +382,8 @@ def _listed(texts: Iterable[str]) -> str:
 
 def _plain(text: str) -> str:
     """Returns a text with the names of its columns."""
-    text = _COLUMN.sub(lambda found: f"{found[1]}.{found[2]}", without_results(text)).replace(UNRESOLVED, "?")
+    text = plain_types(without_results(text))
+    text = _COLUMN.sub(lambda found: f"{found[1]}.{found[2]}", text).replace(UNRESOLVED, "?")
     return re.sub("\ue000(.*?)\ue001", r"\1", text)
 
 

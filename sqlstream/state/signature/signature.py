@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sqlstream.state.signature.wider_types import types_in
+
 FORMAT = 2
 """The version of the texts in a signature, which are compared only with texts of the same version. The first one had
 ambiguous texts of literals and types, and nothing of what subqueries read. A query can be described in both.
@@ -92,6 +94,14 @@ class StateSignature:
         """
         found = (line for line in self.input_lines if source_of(line) == name or is_numbered(source_of(line)))
         return any(re.search(rf"\b{type_}\b", line.partition("(")[2]) for line in found)
+
+    @property
+    def types(self) -> dict[str, dict[str, str]]:
+        """The types of the columns that decide the state, by source and column."""
+        found: dict[str, dict[str, str]] = {}
+        for line in self.input_lines:
+            found.setdefault(source_of(line), {}).update(types_in(line))
+        return found
 
     @property
     def sources(self) -> tuple[str, ...]:

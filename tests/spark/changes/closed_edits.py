@@ -64,6 +64,22 @@ def declared(
     return Edit(name, "declaration", text, *queries, expected, files=(files[0], files[1]))
 
 
+def wider(name: str, text: str, types: tuple[str, str], query: str, expected: str) -> Edit:
+    """Returns a change of the type of a column, in a table of its own, whose name in `query` is TABLE."""
+    query = query.replace("TABLE", f"{{{{ source('shop', '{name}') }}}}")
+    columns = (f"k string, id int, v int, {types[0]}", f"k string, id int, v int, {types[1]}")
+    return declared(name, text, name, columns, (query, query), expected)
+
+
+INT, FLOAT, DECIMAL, DAY = (
+    ("w int", "w bigint"),
+    ("amount float", "amount double"),
+    ("amount decimal(10,2)", "amount decimal(12,2)"),
+    ("day date", "day timestamp"),
+)
+ITEM = ("item struct<sku: string, price: int>", "item struct<lot: bigint, sku: string, price: int>")
+PRICE = ("item struct<sku: string, price: int>", "item struct<sku: string, price: bigint>")
+ITEMS = ("items array<struct<sku: string>>", "items array<struct<lot: bigint, sku: string>>")
 SHEET = "{{ source('shop', 'sheet') }}"
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 CASED2 = "select g, count(*) as n from {{ source('shop', 'cased2') }} where k = 'A' group by g"
@@ -157,6 +173,28 @@ CLOSED_EDITS = (
     declared("csv_name", "another name of a column of CSV", "sheet2", (COLUMNS, COLUMNS.replace("k string", "kind string")), (TOTAL2, TOTAL2.replace("select k,", "select kind as k,").replace("by k", "by kind")), RESUME),
     declared("collation", "a collation of a declared column", "cased", (COLUMNS, COLUMNS.replace("k string", "k string collate UNICODE_CI")), (CASED, CASED), REFUSE),
     declared("collation_other", "another collation of a declared column", "cased2", (COLUMNS.replace("k string", "k string collate UTF8_LCASE"), COLUMNS.replace("k string", "k string collate UTF8_BINARY")), (CASED2, CASED2), REFUSE),
+    wider("wider_sum", "int to bigint, in a sum, an average and a count", INT, "select k, sum(w) as s, avg(w) as a, count(w) as n from TABLE group by k", RESUME),
+    wider("wider_filter", "int to bigint, compared with numbers", INT, "select k, count(*) filter (where w in (1, 2)) as n, max(case when w > 3 then 1 else 0 end) as m from TABLE where w < 4000 group by k", RESUME),
+    wider("wider_text", "int to bigint, as text", INT, "select cast(w as string) as t, count(*) as n from TABLE group by cast(w as string)", RESUME),
+    wider("wider_long_list", "int to bigint, in a long IN", INT, "select k, count(*) as n from TABLE where w in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) group by k", RESUME),
+    wider("wider_double", "int to bigint, multiplied by a double", INT, "select k, sum(w * 1.5D) as s from TABLE group by k", RESUME),
+    wider("wider_unread", "int to bigint, not read before the state", INT, "select k, count(*) as n from TABLE group by k", RESUME),
+    wider("wider_max", "int to bigint, in a maximum", INT, "select k, max(w) as m from TABLE group by k", REFUSE),
+    wider("wider_key", "int to bigint, as a key", INT, "select w, count(*) as n from TABLE group by w", REFUSE),
+    wider("wider_hash", "int to bigint, in an approximate count", INT, "select k, approx_count_distinct(w) as n from TABLE group by k", REFUSE),
+    wider("wider_float", "float to double in JSON, in a count", FLOAT, "select k, count(amount) as n from TABLE group by k", RESUME),
+    wider("wider_float_sum", "float to double in JSON, in a sum", FLOAT, "select k, sum(amount) as s from TABLE group by k", REFUSE),
+    wider("wider_decimal", "decimal(10,2) to decimal(12,2), compared with numbers", DECIMAL, "select k, count(amount) as n from TABLE where amount > 3 and amount < 100.5 group by k", RESUME),
+    wider("wider_decimal_sum", "decimal(10,2) to decimal(12,2), in a sum", DECIMAL, "select k, sum(amount) as s from TABLE group by k", REFUSE),
+    wider("wider_day", "date to timestamp, in a count", DAY, "select k, count(day) as n from TABLE group by k", RESUME),
+    wider("wider_day_key", "date to timestamp, as a key", DAY, "select day, count(*) as n from TABLE group by day", REFUSE),
+    wider("field_added", "a new field of a struct, of which other fields are read", ITEM, "select item.sku, sum(item.price) as s, count(item) as n from TABLE where item.price > 1 group by item.sku", RESUME),
+    wider("field_added_whole", "a new field of a struct that is a key", ITEM, "select item, count(*) as n from TABLE group by item", REFUSE),
+    wider("field_added_text", "a new field of a struct that becomes text", ITEM, "select to_json(item) as j, count(*) as n from TABLE group by to_json(item)", REFUSE),
+    wider("field_wider", "int to bigint in a field of a struct, in a sum", PRICE, "select item.sku, sum(item.price) as s from TABLE group by item.sku", RESUME),
+    wider("field_wider_max", "int to bigint in a field of a struct, in a maximum", PRICE, "select item.sku, max(item.price) as m from TABLE group by item.sku", REFUSE),
+    wider("item_field_added", "a new field of the items of a list, of which other fields are read", ITEMS, "select i.sku, max(n) as n from (select explode(items) as i, size(items) as n from TABLE) group by i.sku", RESUME),
+    wider("item_field_added_whole", "a new field of the items of a list, in a maximum", ITEMS, "select k, max(items) as m from TABLE group by k", REFUSE),
     filtered("collate", "a collation in an expression", "collate(k, 'UTF8_LCASE') <> 'A'", "collate(k, 'UTF8_BINARY') <> 'A'", kind="type"),
     Edit("seed_type", "declaration", "another type of a seed's column", RATED, RATED, REFUSE, files=({**RATES, "seeds/_rated.yml": RATE_TYPE.replace("TYPE", "int")}, {**RATES, "seeds/_rated.yml": RATE_TYPE.replace("TYPE", "double")})),
     Edit("variable", "input", "a variable of the project in SQL", LEAST, LEAST, REFUSE, files=({}, {"least": "4"})),

@@ -57,6 +57,11 @@ class Edit:
         return f"{{{{ config(sink='{sink}', output_mode='{mode}'{more}) }}}}\n{query}\n"
 
 
+def declared_tables(options: Mapping[str, str]) -> list[str]:
+    """Returns the tables whose columns are in options of edits: `shop columns` for the table `shop`."""
+    return [name.removesuffix(" columns") for name in options if name.endswith(" columns")]
+
+
 def aggregation(select: str, where: str = "", keys: str = "k", having: str = "") -> str:
     """Returns an aggregation over orders."""
     return f"select {select} from {ORDERS} {where} group by {keys} {having}"

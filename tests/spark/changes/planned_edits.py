@@ -21,7 +21,7 @@ from sqlstream.state.readers import source_uses
 from sqlstream.state.signature.signature import StateSignature
 from sqlstream.state.spark_settings import RESULT_DEFAULTS, SOURCE_EVOLUTION, TIME_ZONE
 from sqlstream.state.verdicts import QueryVerdict
-from tests.spark.changes.edits import Edit
+from tests.spark.changes.edits import Edit, declared_tables
 from tests.spark.changes.matrix import SETTINGS, settings_text
 from tests.spark.changes.world_sinks import sinks_text
 
@@ -87,7 +87,7 @@ def written_project(
     tables = [
         f"      - name: {name}\n        format: {'csv' if name.startswith('sheet') else 'json'}\n        path: in/{name}\n"
         f"        schema: {options.get(f'{name} columns', COLUMNS)}\n        options: {options.get(name) or '{}'}\n"
-        for name in TABLES
+        for name in dict.fromkeys((*TABLES, *declared_tables(options)))
     ]
     files = {
         "project.yml": f"name: shop\nvars: {{least: {options.get('least', '1')}}}\ntargets: {{local: {{master: 'local[2]', storage: store, spark: {{{setting}}}}}}}\n",

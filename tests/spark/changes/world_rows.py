@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 PHASES = (1, 2, 3)
 """The old query reads the data of phase 1. The changed one reads those of phase 2, and of phase 3, which touch all keys
 and move the watermark past all windows."""
@@ -128,3 +130,16 @@ REFUNDS = {
     ),
     3: ((8, "12:41", "b", "x", 3, 1.5), (50, "12:42", "a", "x", 4, 1.5), (98, "23:00", "z", "z", 98, 1.5)),
 }
+
+
+def wider_values(phase: int, number: int | None, value: int | None) -> dict[str, Any]:
+    """Returns the values of a row for columns that get a wider type after phase 1."""
+    large = 0 if phase == 1 or (number or 0) % 2 else 5_000_000_000
+    sku = "a" if number is None or number % 2 else "b"
+    item = {"sku": sku, "price": value, "lot": large + (number or 0)}
+    found = {"w": None if value is None else value + large, "item": item, "day": f"2024-01-0{1 + (value or 0) % 9}"}
+    return {
+        **found,
+        "items": [item, {**item, "sku": "c"}],
+        "amount": None if value is None else value + large / 8 + 0.1,
+    }

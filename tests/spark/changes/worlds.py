@@ -11,9 +11,9 @@ from pathlib import Path
 
 from sqlstream import Finding, FindingsError
 from sqlstream.state.runs.events import Status
-from tests.spark.changes.edits import ASK, Edit
+from tests.spark.changes.edits import ASK, Edit, declared_tables
 from tests.spark.changes.read_edits import ReadEdit
-from tests.spark.changes.world_rows import ORDERS, PHASES, REFUNDS
+from tests.spark.changes.world_rows import ORDERS, PHASES, REFUNDS, wider_values
 from tests.spark.changes.world_sinks import PROBE, make_folders, rows_of, sinks_text
 from tests.spark.conftest import ProjectFolder
 
@@ -95,7 +95,7 @@ class _World:
                 "options": options.get(name, ""),
             }
             | {"columns": options.get(f"{name} columns", COLUMNS)}
-            for name in _TABLES
+            for name in dict.fromkeys((*_TABLES, *declared_tables(options)))
         )
         self._folder.write(
             {
@@ -157,7 +157,9 @@ class _World:
         for name, rows in (("orders", ORDERS[phase]), ("refunds", REFUNDS[phase])):
             keys = [column.split()[0] for column in COLUMNS.split(", ")]
             dicts = [dict(zip(keys, (row[0], f"2024-01-01T{row[1]}:00Z", *row[2:]), strict=True)) for row in rows]
-            self._folder.rows(f"in/{name}/{phase}.json", dicts, modified=phase)
+            more = [wider_values(phase, row[0], row[4]) for row in rows]
+            joined = [{**one, **other} for one, other in zip(dicts, more, strict=True)]
+            self._folder.rows(f"in/{name}/{phase}.json", joined, modified=phase)
         lines = (",".join(map(str, (row[0], f"2024-01-01T{row[1]}:00Z", *row[2:]))) for row in ORDERS[phase])
         sheet = self._folder.root / "in" / "sheet" / f"{phase}.csv"
         sheet.parent.mkdir(parents=True, exist_ok=True)
