@@ -204,14 +204,17 @@ class _Conditions:
             except SqlTokenError as error:
                 why, fix = f"{error.message}: {given(condition[error.offset :])}", "close it, or remove it"
                 self.problems.append(SqlProblem(offset, "sql-syntax", what, why, fix))
+                self.is_doubtful = True
                 return False
             if not tokens:
                 fix = "write a condition, such as `amount >= 0`, or remove it"
                 self.problems.append(SqlProblem(offset, "sql-syntax", what, "its condition is empty", fix))
+                self.is_doubtful = True
                 return False
             found = [replace(each, offset=offset) for each in bracket_problems(tokens)]
             self.problems += found
             if found:
+                self.is_doubtful = True
                 return False
         return True
 

@@ -47,7 +47,8 @@ def unread_findings(
     doubtful = [
         node
         for node, known in analyses.items()
-        if known.found.is_doubtful and all(problem.code != "sql-syntax" for problem in known.problems)
+        if known.found.is_doubtful
+        and not (checks_names and any(problem.code == "sql-syntax" for problem in known.problems))
     ]
     suspects = _unread_suspects(compiled, broken)
     models = [compiled.models[node] for node in (*unread, *doubtful, *suspects)]

@@ -76,7 +76,8 @@ def _why_quiet(figures: Figures, emission: Emission | None) -> Silence | None:
     if figures.last is None:
         return None
     if figures.last.state is None:
-        return Silence(Cause.FILTERED, f"{_rows_read(quiet)}, but conditions or joins in the query removed all of them")
+        removed_by = "data tests, conditions or joins" if figures.sums["violations"] else "conditions or joins"
+        return Silence(Cause.FILTERED, f"{_rows_read(quiet)}, but {removed_by} in the query removed all of them")
     if quiet.updated_rows == 0:
         return _before_state(figures, emission)
     return _in_state(figures, emission)

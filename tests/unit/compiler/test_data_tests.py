@@ -233,6 +233,18 @@ def test_a_condition_that_only_spark_can_parse_is_no_error(tmp_path: Path, condi
     assert [each.code for each in compile_models(ProjectRequest(tmp_path)).loaded.warnings] == ["not-followed"]
 
 
+def test_spark_decides_about_conditions_if_rules_do_not_apply(tmp_path: Path) -> None:
+    """With settings that turn the rules off, a condition without an end is left to Spark's parser, too."""
+    settings = "targets: {local: {spark: {spark.sql.caseSensitive: 'true'}}}\n"
+    compiled(tmp_path)
+    (tmp_path / "project.yml").write_text(f"name: shop\n{settings}")
+    (tmp_path / "models/orders.yml").write_text(
+        'models: [{name: orders, data_tests: [expression_is_true: {expression: "status = \'x"}]}]\n'
+    )
+    found = compile_models(ProjectRequest(tmp_path)).loaded.warnings
+    assert [each.code for each in found] == ["rules-off", "not-followed"]
+
+
 def test_two_tests_of_a_name_are_refused(tmp_path: Path) -> None:
     """The names of the tests of a model are unique, because counts and alerts refer to them."""
     own = "- expression_is_true: {expression: id < 10}\n- expression_is_true: {expression: id < 20}"

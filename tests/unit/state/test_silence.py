@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -224,6 +225,9 @@ def test_an_ended_query_has_a_reason_after_one_batch() -> None:
     assert ended(None, batch(1, 0)) == Silence(
         Cause.FILTERED, "1 row was read in 1 batch, but conditions or joins in the query removed all of them"
     )
+    tested = ended(None, replace(batch(1, 0), data_tests={"orders.x": {"passed": 0, "failed": 1}}))
+    assert tested is not None
+    assert tested.text.endswith("but data tests, conditions or joins in the query removed all of them")
     found = ended(HOURLY, held())
     assert found is not None
     assert (found.cause, "the first window ends at 2024-01-01 13:00" in found.text) == (Cause.WATERMARK, True)
