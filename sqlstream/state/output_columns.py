@@ -14,7 +14,7 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.project.formats.file_options import LAYOUT
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.data_types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown
+from sqlstream.project.types.data_types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown, type_ddl
 from sqlstream.project.types.ddl import known_type
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference
@@ -329,16 +329,29 @@ def _problems(
     old: QueryIdentity | None,
 ) -> Iterator[ColumnChange]:
     written = old.columns if old is not None else None
-    before = None if written is None else {column.name.lower() for column in written}
+    before = None if written is None else {column.name.lower(): column for column in written}
     stored = {column.name.lower(): column for column in columns}
     for column in new.columns or ():
         key, name = column.name.lower(), quote_identifier(column.name)
         if key in stored:
             if not _holds(known_type(stored[key].type), known_type(column.type)):
+                undo = f"cast it: cast(... as {stored[key].type}) as {name}; or add the new column under another name"
                 yield ColumnChange(
                     f"column `{column.name}` is {column.type}, and the table has it as {stored[key].type}",
                     column.name,
-                    f"cast it: cast(... as {stored[key].type}) as {name}; or add the new column under another name",
+                    f"{_widening(table, stored[key], column, new.sink_format)}{undo}",
+                )
+                continue
+            added = missing_fields(stored[key], column)
+            if before is not None and key in before:
+                # the run adds those that are new since the query last wrote to the table
+                new_fields = {path for path, _ in missing_fields(before[key], column)}
+                added = [each for each in added if each[0] not in new_fields]
+            for path, type_ in added:
+                yield ColumnChange(
+                    f"{path} is not a field of the table",
+                    column.name,
+                    f"run ALTER TABLE {table} ADD COLUMNS ({path} {type_})",
                 )
         elif before is None or key in before:
             yield ColumnChange(
@@ -354,6 +367,41 @@ def _problems(
             f"the table is partitioned by {now}, and the query by {wanted}",
             undo=f"set partition_by to [{', '.join(partitions)}]" if partitions else "remove partition_by",
         )
+
+
+def _widening(table: str, stored: OutputColumn, given: OutputColumn, format_name: str) -> str:
+    """Returns the fix that gives a column of a table the wider type of the query, empty for any other type."""
+    types = known_type(stored.type), known_type(given.type)
+    same_scale = (
+        not (isinstance(types[0], Decimal) and isinstance(types[1], Decimal)) or types[0].scale == types[1].scale
+    )
+    if not _holds(types[1], types[0]) or not same_scale or not isinstance(types[1], Primitive | Decimal):
+        return ""
+    feature = f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true'); "
+    alter = f"ALTER TABLE {table} ALTER COLUMN {quote_identifier(stored.name)} TYPE {given.type}"
+    return f"run {feature if format_name == 'delta' else ''}{alter}; or "
+
+
+def missing_fields(stored: OutputColumn, given: OutputColumn) -> list[tuple[str, str]]:
+    """Returns the fields of structs within a column that the type of `stored` lacks: their paths as ALTER TABLE takes
+    them, such as `items.element.color`, and their types.
+    """
+    name = quote_identifier(stored.name)
+    return list(_missing_in(name, known_type(stored.type), known_type(given.type)))
+
+
+def _missing_in(path: str, stored: DataType, given: DataType) -> Iterator[tuple[str, str]]:
+    if isinstance(stored, Struct) and isinstance(given, Struct):
+        for field in given.fields:
+            known = stored.field(field.name)
+            if known is None:
+                yield f"{path}.{quote_identifier(field.name)}", type_ddl(field.type, as_written=True)
+            else:
+                yield from _missing_in(f"{path}.{quote_identifier(known.name)}", known.type, field.type)
+    elif isinstance(stored, Array) and isinstance(given, Array):
+        yield from _missing_in(f"{path}.element", stored.element, given.element)
+    elif isinstance(stored, Map) and isinstance(given, Map):
+        yield from _missing_in(f"{path}.value", stored.value, given.value)
 
 
 def _stale(
@@ -379,13 +427,15 @@ def _stale(
 def _holds(stored: DataType, given: DataType) -> bool:
     """Returns whether a column of the type `stored` holds all values of the type `given`."""
     if isinstance(stored, Struct) and isinstance(given, Struct):
-        pairs = zip(stored.fields, given.fields, strict=False)
-        same = [field.name.lower() for field in stored.fields] == [field.name.lower() for field in given.fields]
-        return same and all(_holds(one.type, other.type) for one, other in pairs)
+        fields = {field.name.lower(): field.type for field in given.fields}
+        known = {field.name.lower(): field.type for field in stored.fields}
+        return fields.keys() >= known.keys() and all(_holds(type_, fields[name]) for name, type_ in known.items())
     if isinstance(stored, Array) and isinstance(given, Array):
         return _holds(stored.element, given.element)
     if isinstance(stored, Map) and isinstance(given, Map):
-        return _holds(stored.key, given.key) and _holds(stored.value, given.value)
+        # no format adds fields to the keys of a map
+        same_keys = str(stored.key).lower() == str(given.key).lower() or not isinstance(stored.key, Struct)
+        return same_keys and _holds(stored.key, given.key) and _holds(stored.value, given.value)
     if isinstance(stored, Decimal) and isinstance(given, Decimal):
         digits = stored.precision - stored.scale >= given.precision - given.scale
         return digits and stored.scale >= given.scale

@@ -37,7 +37,7 @@ sinks:
 """
 
 
-def _declare(folder: ProjectFolder, columns: str, format_name: str = "json") -> None:
+def _declare(folder: ProjectFolder, columns: str, format_name: str = "json, schema_changes: ignore") -> None:
     folder.write({"sources.yml": SOURCES.replace("FORMAT", format_name).replace("COLUMNS", columns)})
 
 

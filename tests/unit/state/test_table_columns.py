@@ -28,6 +28,7 @@ def query(*partition_by: str, **columns: str) -> QueryIdentity:
         ("decimal(12,2)", "decimal(10,2)"),
         ("array<struct<a:bigint>>", "array<struct<A:int>>"),
         ("map<string,int>", "map<string,int>"),
+        ("struct<a:int,b:bigint>", "struct<b:int,A:int>"),
     ],
 )
 def test_a_table_holds_narrower_types(stored: str, given: str) -> None:
@@ -44,7 +45,9 @@ def test_a_table_holds_narrower_types(stored: str, given: str) -> None:
         ("float", "double"),
         ("timestamp", "timestamp_ntz"),
         ("decimal(10,2)", "decimal(10,3)"),
-        ("struct<a:int>", "struct<a:int,b:int>"),
+        ("struct<a:int,b:int>", "struct<a:int>"),
+        ("map<struct<a:int>,int>", "map<struct<a:int,b:int>,int>"),
+        ("map<struct<a:int,b:int>,int>", "map<struct<b:int,a:int>,int>"),
         ("array<int>", "array<string>"),
         ("struct<a:int>", "int"),
     ],
@@ -65,6 +68,47 @@ def test_only_a_column_that_the_model_has_got_is_added() -> None:
     assert problem.undo == "run ALTER TABLE t ADD COLUMNS (b date)"
     assert table_column_problems("t", table, (), query(a="int", b="date"), query(a="int")) == ()
     assert table_column_problems("t", table, (), query(a="int", b="date"), query(a="int", b="date")) == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "can_widen"),
+    [
+        ("int", "bigint", True),
+        ("float", "double", True),
+        ("decimal(10,2)", "decimal(12,2)", True),
+        ("decimal(10,2)", "decimal(12,3)", False),
+        ("int", "string", False),
+        ("bigint", "double", False),
+        ("array<int>", "array<bigint>", False),
+    ],
+)
+def test_a_column_of_a_table_can_get_a_wider_type(stored: str, given: str, *, can_widen: bool) -> None:
+    """The fix has the statement. Delta Lake has a feature for it, which the user turns on."""
+    for each in ("delta", "iceberg"):
+        new = replace(query(a=given), sink_format=each)
+        (problem,) = table_column_problems("t", [OutputColumn("a", stored)], (), new, None)
+        assert (f"ALTER TABLE t ALTER COLUMN a TYPE {given}; or cast it" in (problem.undo or "")) == can_widen
+        assert ("enableTypeWidening" in (problem.undo or "")) == (can_widen and each == "delta")
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "path"),
+    [
+        ("struct<sku:string>", "struct<lot:bigint,sku:string>", "item.lot bigint"),
+        ("struct<x:struct<sku:string>>", "struct<x:struct<SKU:string,`a b`:int>>", "item.x.`a b` int"),
+        ("array<struct<sku:string>>", "array<struct<sku:string,lot:bigint>>", "item.element.lot bigint"),
+        ("map<string,struct<sku:string>>", "map<string,struct<sku:string,lot:bigint>>", "item.value.lot bigint"),
+        ("struct<sku:string>", "struct<sku:string,x:struct<lot:bigint>>", "item.x struct<lot: bigint>"),
+    ],
+)
+def test_only_a_field_that_the_model_has_got_is_added(stored: str, given: str, path: str) -> None:
+    """A field within a column is like a column. A field that the query wrote before was dropped from the table."""
+    table, new, old = [OutputColumn("item", stored)], query(item=given), query(item=stored)
+
+    (problem,) = table_column_problems("t", table, (), new, None)
+    assert (problem.column, problem.undo) == ("item", f"run ALTER TABLE t ADD COLUMNS ({path})")
+    assert table_column_problems("t", table, (), new, old) == ()
+    assert table_column_problems("t", table, (), new, new) == (problem,)
 
 
 def test_partitions_stay_as_they_are() -> None:

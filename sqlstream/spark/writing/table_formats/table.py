@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import coalesce, col, lit
+from pyspark.sql.functions import coalesce, col, lit, struct, transform, transform_values, when
 from pyspark.sql.functions import max as max_
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sqlstream.compiler.digest import digest
 from sqlstream.compiler.sql.sql_text import quote_identifier, quote_text
@@ -21,6 +22,7 @@ from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import MicroBatch
 from sqlstream.state.ledger import OutputColumn
+from sqlstream.state.output_columns import missing_fields
 
 DELTA_LOG = "_delta_log"
 """The folder that makes a folder a Delta table."""
@@ -78,29 +80,70 @@ class FormatTable:
             parts.append(f"TBLPROPERTIES ({', '.join(pairs)})")
         self.session.sql(" ".join(parts))
 
-    def add(self, columns: Sequence[OutputColumn]) -> None:
-        """Adds columns, which are null in the existing rows. Raises: Spark's errors."""
-        if columns:
-            self.session.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({_ddl(columns)})")
+    def extend(self, columns: Sequence[OutputColumn]) -> None:
+        """Adds those of `columns` that the table, which exists, does not have, and the fields that structs within its
+        columns lack. They are null in the existing rows. Raises: Spark's errors.
+        """
+        existing = {column.name.lower(): column for column in self.columns() or ()}
+        added = [column.ddl for column in columns if column.name.lower() not in existing]
+        for column in columns:
+            if column.name.lower() in existing:
+                fields = missing_fields(existing[column.name.lower()], column)
+                added += [f"{path} {type_}" for path, type_ in fields]
+        if added:
+            self.session.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({', '.join(added)})")
 
     def align(self, frame: DataFrame) -> DataFrame:
-        """Returns `frame` with the columns of the table, in their order and with their types; missing ones are null.
+        """Returns `frame` with the columns of the table and the fields of their structs, in their order and with their
+        types; missing ones are null.
 
         Iceberg's streaming writer takes no other order. Raises: Spark's errors.
         """
-        names = {name.lower(): name for name in frame.columns}
-        columns = []
-        for field in self.session.table(self.name).schema:
-            name = names.get(field.name.lower())
-            value = lit(None) if name is None else col(quote_identifier(name))
-            columns.append(value.cast(field.dataType).alias(field.name))
-        return frame.select(columns)
+        return frame.select(_fields_of(frame.schema, self.session.table(self.name).schema, _column_named))
 
     def stream(self, writer: DataStreamWriter) -> StreamingQuery:
         """Starts a query that writes to the table, which exists. Raises: Spark's errors."""
         writer = writer.format(self.format)
         is_delta_path = self.format == "delta" and self.path is not None
         return writer.start(self.path) if is_delta_path else writer.toTable(self.name)
+
+
+def _column_named(name: str) -> Column:
+    return col(quote_identifier(name))
+
+
+def _fields_of(given: StructType, wanted: StructType, value_of: Callable[[str], Column]) -> list[Column]:
+    """Returns the fields of `wanted`, each with the value of the field of `given` that has its name. `value_of` returns
+    the value of a field of `given`.
+    """
+    fields = {field.name.lower(): field for field in given}
+    columns = []
+    for field in wanted:
+        found = fields.get(field.name.lower())
+        value = lit(None) if found is None else _by_name(value_of(found.name), found.dataType, field.dataType)
+        columns.append(value.cast(field.dataType).alias(field.name))
+    return columns
+
+
+def _by_name(value: Column, given: DataType, wanted: DataType) -> Column:
+    """Returns a value with the fields of `wanted` in its structs. A cast would find them by their position."""
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        if [name.lower() for name in given.names] != [name.lower() for name in wanted.names] or _has_structs(given):
+            fields = _fields_of(given, wanted, value.getField)
+            return when(value.isNotNull(), struct(*fields))
+    elif isinstance(given, ArrayType) and isinstance(wanted, ArrayType) and _has_structs(given):
+        return transform(value, lambda item: _by_name(item, given.elementType, wanted.elementType))
+    elif isinstance(given, MapType) and isinstance(wanted, MapType) and _has_structs(given):
+        return transform_values(value, lambda _, item: _by_name(item, given.valueType, wanted.valueType))
+    return value
+
+
+def _has_structs(type_: DataType) -> bool:
+    """Returns whether a value of the type has structs within it."""
+    inner = [field.dataType for field in type_] if isinstance(type_, StructType) else []
+    inner += [type_.elementType] if isinstance(type_, ArrayType) else []
+    inner += [type_.valueType] if isinstance(type_, MapType) else []
+    return any(isinstance(each, StructType) or _has_structs(each) for each in inner)
 
 
 def table_at(session: SparkSession, format_name: str, *, path: str) -> FormatTable:
@@ -120,10 +163,6 @@ def table_at(session: SparkSession, format_name: str, *, path: str) -> FormatTab
     for key, value in settings.items():
         session.conf.set(f"spark.sql.catalog.{catalog}{key}", value)
     return FormatTable(session, format_name, f"{catalog}.{quote_identifier(name, always=True)}", path)
-
-
-def _ddl(columns: Sequence[OutputColumn]) -> str:
-    return ", ".join(column.ddl for column in columns)
 
 
 _DELTA = {"spark.databricks.delta.write.txnAppId": "query_id", "spark.databricks.delta.write.txnVersion": "id"}

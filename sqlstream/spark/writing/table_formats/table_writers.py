@@ -98,14 +98,12 @@ def create_or_extend(target: SinkTarget, table: FormatTable, more: Sequence[Outp
     Raises: Spark's errors.
     """
     columns = [*(OutputColumn(field.name, type_text(field.dataType)) for field in target.frame.schema), *more]
-    existing = table.columns()
-    if existing is None:
+    if not table.exists():
         # Iceberg refuses rows in which Spark cannot prove that there is no null
         required = required_columns(target.model) if table.format == "delta" else ()
         table.create(columns, target.output.partition_by, _properties(target.output), required)
     else:
-        known = {column.name.lower() for column in existing}
-        table.add([column for column in columns if column.name.lower() not in known])
+        table.extend(columns)
 
 
 class _RecordingWriter:
@@ -200,7 +198,14 @@ class HistoryWriter(_RecordingWriter):
         ends = [OutputColumn(VALID_FROM, at), OutputColumn(VALID_TO, at), OutputColumn(IS_CURRENT, "boolean")]
         create_or_extend(self._target, self._table, ends)
         added = [OutputColumn(AT, at), OutputColumn(IS_DELETED, "boolean"), OutputColumn(ARRIVED_AT, "bigint")]
-        self._changes(self._table).create([*fields, *added], (), {})
+        changes = self._changes(self._table)
+        # in the types and the order of the table, with whose rows they are compared
+        stored = {column.name.lower(): column for column in self._table.columns() or ()}
+        columns = [stored[field.name.lower()] for field in fields]
+        if changes.exists():
+            changes.extend(columns)
+        else:
+            changes.create([*columns, *added], (), {})
 
     def _changes(self, table: FormatTable) -> FormatTable:
         return table_beside(table, CHANGES, self._names)
