@@ -23,7 +23,7 @@ from sqlstream.state.signature.expressions import (
 )
 from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_FIELDS
 from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source
-from sqlstream.state.signature.source_checks import COLUMNS, RECORD
+from sqlstream.state.signature.source_checks import COLUMNS, PARSERS, RECORD, STEP
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
 
 SOURCE = "sourceIdentifyingName"
@@ -285,14 +285,17 @@ def _project(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
 
 
 def _line_text(alias: Tree, columns: Mapping[int, str]) -> str | None:
-    """Returns the text of the parsed line of a file, of which each field is a column of the source; None for any other
-    expression.
+    """Returns the text of the parsed line of a file, of which each field is a column of the source, or of a step
+    between the line and the record; None for any other expression.
     """
-    if alias.kind != "Alias" or alias.fields.get("name") != RECORD:
+    name = str(alias.fields.get("name"))
+    if alias.kind != "Alias" or (name != RECORD and not name.startswith(STEP)):
         return None
-    parser = next(each for each in alias.walk() if each.kind == "JsonToStructs")
-    line = text_of(parser.children[0], columns)
-    return line_text(line.partition("\ue001")[0], parser.fields[COLUMNS])
+    line = next(text_of(each, columns) for each in alias.walk() if each.kind == "AttributeReference")
+    if name != RECORD:
+        return line
+    parser = next(each for each in alias.walk() if each.kind in PARSERS)
+    return line_text(line[line.index("\ue000") :].partition("\ue001")[0], parser.fields[COLUMNS])
 
 
 def _filter(node: Tree, inputs: tuple[Rows, ...]) -> Rows:
