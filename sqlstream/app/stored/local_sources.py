@@ -84,7 +84,8 @@ def header_findings(compiled: CompiledProject, nodes: Collection[str]) -> list[F
     """Returns a finding for each CSV source in `nodes` (unique ids) with a declared column elsewhere in new files.
 
     Spark reads CSV by position, so it would read the values of other columns without an error. A header with other
-    names is right: so a project can rename columns. With the option `enforceSchema: true`, headers do not count.
+    names is right: so a project can rename columns. With the option `enforceSchema: true`, headers do not count; with
+    `schema_changes`, sqlstream finds columns by name.
     """
     found = (_misread_header(compiled, node, compiled.sources[node]) for node in nodes if node in compiled.sources)
     return [finding for finding in found if finding is not None]
@@ -94,7 +95,7 @@ def _misread_header(compiled: CompiledProject, node: str, table: SourceTable) ->
     options = {name.lower(): str(value) for name, value in table.options.items()}
     is_checked = options.get("header", "").lower() == "true" and options.get("enforceschema", "").lower() != "true"
     declared = compiled.known_columns(node)
-    if table.format != "csv" or not is_checked or declared is None:
+    if table.format != "csv" or not is_checked or table.schema_changes is not None or declared is None:
         return None
     names = [column.name for column in declared]
     with suppress(OSError, EOFError, ValueError, LookupError, csv.Error):  # Spark reports what it cannot read

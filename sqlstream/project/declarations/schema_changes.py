@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.columns import fields_of, with_columns
 from sqlstream.project.declarations.on_corrupt import captures_corrupt, option_of
-from sqlstream.project.types.data_types import Field, Primitive
+from sqlstream.project.types.data_types import Decimal, Field, Primitive
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 
-JSON = "json"
+JSON, CSV = "json", "csv"
 
 RESCUED = "_rescued_data"
 """The column that `schema_changes: rescue` and `evolve` add: the fields that are not declared, as a JSON object."""
 
-_ONE_LINE = {"multiLine": ("false",), "lineSep": (), "encoding": ("utf-8", "utf8"), "charset": ("utf-8", "utf8")}
-"""The values of options of files with which each line is a record in UTF-8."""
+_HEADER = "header"
+_JSON_LINES = {"multiLine": ("false",), "lineSep": (), "encoding": ("utf-8", "utf8"), "charset": ("utf-8", "utf8")}
+"""The values of options of JSON files with which each line is a record in UTF-8."""
+
+_SINGLE_BYTES = ("utf-8", "utf8", "us-ascii", "iso-8859-1")
+_CSV_LINES = {
+    "multiLine": ("false",),
+    "lineSep": (),
+    "encoding": _SINGLE_BYTES,
+    "charset": _SINGLE_BYTES,
+    "enforceSchema": (),
+    "singleVariantColumn": (),
+}
+"""The values of options of CSV files with which each line is a record, whose header counts."""
+
+_SEPARATOR = re.compile(r"[^\w.+-]|\\t")
+"""A separator of CSV with which lines are split exactly: Spark's reader of lines returns a number for a line that is
+one, and its parser reads quotes in front of a longer separator differently at the end of a line.
+"""
 
 
 def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
@@ -25,12 +43,12 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
     if table.schema_changes is None:
         return
     parsed = table.format if table.messages is None else table.messages.value_format
-    if parsed != JSON:
+    if parsed != JSON and (parsed != CSV or table.messages is not None):
         yield _problem(
             table,
             "schema_changes",
-            f"sets schema_changes, but its records are not JSON but {quoted(parsed)}",
-            "sqlstream finds new fields only in lines of JSON files and in messages with value_format: json",
+            f"sets schema_changes, but its records are neither JSON nor CSV but {quoted(parsed)}",
+            "sqlstream finds new fields only in lines of JSON and CSV files and in messages with value_format: json",
             "remove `schema_changes`",
         )
         return
@@ -64,15 +82,51 @@ def _file_problems(table: SourceTable) -> Iterator[Finding]:
             "sqlstream reads the lines itself then, and `on_corrupt` says what happens to those that it cannot read",
             "set on_corrupt: fail, drop or quarantine instead, or remove `schema_changes`",
         )
-    for name, values in _ONE_LINE.items():
+    is_csv = table.format == CSV
+    for name, values in (_CSV_LINES if is_csv else _JSON_LINES).items():
         option = option_of(table, name)
         if option is not None and str(table.options[option]).lower() not in values:
             yield _problem(
                 table,
                 f"options.{option}",
                 f"sets both schema_changes and {option}: {table.options[option]}",
-                "sqlstream finds new fields in files with one record in each line, in UTF-8",
+                "sqlstream finds new fields in files with one record in each line, whose columns it finds by their "
+                "names in the header"
+                if is_csv
+                else "sqlstream finds new fields in files with one record in each line, in UTF-8",
                 f"remove the option {option}, or `schema_changes`",
+            )
+    if is_csv:
+        yield from _csv_problems(table)
+
+
+def _csv_problems(table: SourceTable) -> Iterator[Finding]:
+    header = option_of(table, _HEADER)
+    if header is None or str(table.options[header]).lower() != "true":
+        yield _problem(
+            table,
+            "schema_changes" if header is None else f"options.{header}",
+            "sets schema_changes, but its files have no header",
+            "without a header the columns of CSV have no names, so none is new",
+            "set the option header: true if the files have a header, or remove `schema_changes`",
+        )
+    option = option_of(table, "sep") or option_of(table, "delimiter")
+    if option is not None and not _SEPARATOR.fullmatch(str(table.options[option])):
+        yield _problem(
+            table,
+            f"options.{option}",
+            f"sets both schema_changes and {option}: {table.options[option]}",
+            "sqlstream splits lines itself, and only at one character that numbers and words do not have",
+            "use another separator in the files, or remove `schema_changes`",
+        )
+    for field in fields_of(table.spark_schema):
+        if not isinstance(field.type, Primitive | Decimal):
+            yield _problem(
+                table,
+                "schema_changes",
+                f"declares the column {quoted(field.name)} with a type that CSV does not have",
+                "a value of CSV is a text, which has no parts",
+                "declare it as string, and read it with from_json or split in a model",
             )
 
 

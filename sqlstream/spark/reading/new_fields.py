@@ -6,7 +6,7 @@ and, if declared columns have fields themselves or values are kept, completely, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,7 +61,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlstream.project.declarations.schema_changes import evolves
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import NEW_FIELD, is_good
-from sqlstream.spark.reading.type_text import TIME_PATTERNS
+from sqlstream.spark.reading.type_text import TEXT_PATTERNS, TIME_PATTERNS
 
 FOUND = "_sqlstream_new_fields"
 """The column with the names of the new fields of a record; models do not see it."""
@@ -87,7 +87,7 @@ _FIELDS = "map<string,variant>"
 class NewFields:
     """The fields of JSON objects that are not in `declared`, the columns of `table`. `text` has the object, and `place`
     where it is, for messages; `file` is the path of its file, null or None without one. `options` are those of the
-    parser, with all secrets.
+    parser, with all secrets. With `has_texts` all values are texts, of which some are numbers and booleans.
     """
 
     table: SourceTable
@@ -96,6 +96,7 @@ class NewFields:
     options: Mapping[str, str]
     place: Column
     file: Column | None = None
+    has_texts: bool = False
 
     def found(self, frame: DataFrame, metric: str | Observation | None) -> DataFrame:
         """Returns `frame` with the column `FOUND`. With a `metric`, Spark counts the records with new fields as `rows`,
@@ -130,7 +131,9 @@ class NewFields:
 
     def _types(self) -> Column:
         """Returns the types of the new fields as `read_found_type` reads them; null if the text is too long."""
-        unknown = transform_values(_unknown_fields(self._fields, self.declared), lambda _name, value: _as_time(value))
+        patterns = TEXT_PATTERNS if self.has_texts else TIME_PATTERNS
+        fields = _unknown_fields(self._fields, self.declared)
+        unknown = transform_values(fields, lambda _name, value: _as_typed(value, patterns))
         text = schema_of_variant(to_variant_object(unknown))
         return when(length(text) <= LONGEST_TYPE, text)
 
@@ -148,12 +151,12 @@ class NewFields:
         return _without_repeated(coalesce(fields, transform_values(texts, lambda _name, value: value.cast("variant"))))
 
 
-def _as_time(value: Column) -> Column:
-    """Returns a text that is a time as one, and any other value as it is."""
+def _as_typed(value: Column, patterns: Iterable[tuple[DataType, str]]) -> Column:
+    """Returns a text with a pattern of a type as a value of it, and any other value as it is."""
     text = when(schema_of_variant(value) == "STRING", try_variant_get(value, "$", "string"))
-    for kind, pattern in TIME_PATTERNS:
-        time = when(text.rlike(pattern), text.try_cast(kind))
-        value = coalesce(time.cast("variant"), value)
+    for kind, pattern in patterns:
+        typed = when(text.rlike(pattern), text.try_cast(kind))
+        value = coalesce(typed.cast("variant"), value)
     return value
 
 

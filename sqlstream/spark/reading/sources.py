@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -38,7 +39,7 @@ from sqlstream.spark.reading.corrupt import (
     permissive_options,
     with_corrupt,
 )
-from sqlstream.spark.reading.json_lines import LINE_OPTIONS, JsonLines
+from sqlstream.spark.reading.file_lines import lines_of
 from sqlstream.spark.reading.message_formats.parsers import DESCRIPTOR
 from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.python_code import import_name
@@ -176,12 +177,15 @@ class Readers:
     def _load_lines(
         self, reader: DataStreamReader | DataFrameReader, table: SourceTable, counters: Counters
     ) -> DataFrame:
-        """Returns a table of JSON files that looks for new fields, or the corrupt records of one."""
+        """Returns a table of files that looks for new fields, or the corrupt records of one."""
         whole, options = table.corrupt_of or table, self.secrets.resolve_all(table.options)
         names = [each for each in _struct(_schema_of(whole)) if each.name != RESCUED or not rescues(whole)]
-        lines = JsonLines(whole, StructType(names), options, ColumnChecks(whole, options, self.session))
-        reader = reader.format("csv").options(**LINE_OPTIONS).schema(lines.schema)
-        frame = self._load_path(reader, whole)
+        lines = lines_of(whole, StructType(names), options, ColumnChecks(whole, options, self.session))
+
+        def load(options: Mapping[str, str], schema: StructType) -> DataFrame:
+            return self._load_path(reader.format("csv").options(**options).schema(schema), whole)
+
+        frame = lines.open(load)
         if table.corrupt_of is not None:
             return lines.corrupt(frame)
         return lines.rows(frame, corrupt_policy(table, self.session) or "fail", counters)

@@ -10,11 +10,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, every, forall, lit
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     DataType,
     DateType,
     DecimalType,
+    DoubleType,
     FractionalType,
     IntegralType,
+    LongType,
     MapType,
     NumericType,
     StringType,
@@ -34,6 +37,14 @@ TIME_PATTERNS: tuple[tuple[DataType, str], ...] = (
     (DateType(), r"^\d{4}-\d\d-\d\d$"),
 )
 """Patterns of text that is a time. Spark's own inference for JSON (`inferTimestamp`) takes a zip code for a year."""
+
+TEXT_PATTERNS: tuple[tuple[DataType, str], ...] = (
+    *TIME_PATTERNS,
+    (LongType(), r"^-?(0|[1-9]\d{0,18})$"),
+    (DoubleType(), r"^-?(0|[1-9]\d*)(\.\d+([eE][+-]?\d+)?|[eE][+-]?\d+)$"),
+    (BooleanType(), r"^(?i:true|false)$"),
+)
+"""Patterns of text in CSV that is a time, a number or a boolean. A number that begins with a zero is a code."""
 
 TIMES = (DateType, TimestampType, TimestampNTZType)
 

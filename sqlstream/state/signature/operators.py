@@ -23,7 +23,7 @@ from sqlstream.state.signature.expressions import (
 )
 from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_FIELDS
 from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source
-from sqlstream.state.signature.source_checks import COLUMNS, RECORD
+from sqlstream.state.signature.source_checks import COLUMNS, PARSERS, RECORD, STEP
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
 from sqlstream.state.signature.wider_types import Types, marked, plain_types, same_items
 
@@ -159,13 +159,17 @@ class PlanReader:
         return Rows(rows.origin, columns, rows.streaming)
 
     def _line(self, alias: Tree, columns: Mapping[int, str]) -> str | None:
-        """Returns the text of the parsed line of a file, of which each field is a column of the source; None for any
-        other expression.
+        """Returns the text of the parsed line of a file, of which each field is a column of the source, or of a step
+        between the line and the record; None for any other expression.
         """
-        if alias.kind != "Alias" or alias.fields.get("name") != RECORD:
+        name = str(alias.fields.get("name"))
+        if alias.kind != "Alias" or (name != RECORD and not name.startswith(STEP)):
             return None
-        parser = next(each for each in alias.walk() if each.kind == "JsonToStructs")
-        source = text_of(parser.children[0], columns).partition("\ue001")[0].removeprefix("\ue000")
+        line = next(text_of(each, columns) for each in alias.walk() if each.kind == "AttributeReference")
+        if name != RECORD:
+            return line
+        source = line[line.index("\ue000") + 1 :].partition("\ue001")[0]
+        parser = next(each for each in alias.walk() if each.kind in PARSERS)
         types: Mapping[str, str] = parser.fields[COLUMNS]
         return line_text({name: self._column(source, name, type_) for name, type_ in types.items()})
 

@@ -16,6 +16,9 @@ CORRUPT = "_sqlstream_corrupt"
 RECORD = "_sqlstream_record"
 """The column with the parsed line of a file; models do not see it."""
 
+STEP = "_sqlstream_step_"
+"""The start of the names of the columns with which a line becomes a record; models do not see them."""
+
 GOOD = "_sqlstream_good"
 """A text in each condition that keeps the records without a reason to be corrupt."""
 
@@ -26,7 +29,10 @@ TIMES = "times"
 """A field of a parser of JSON with the positions of such columns."""
 
 COLUMNS = "columns"
-"""A field of a parser of JSON with the types of its columns by name."""
+"""A field of a parser of JSON or CSV with the types of its columns by name."""
+
+PARSERS = frozenset({"JsonToStructs", "CsvToStructs"})
+"""The expressions that parse a line."""
 
 TRANSPARENT = frozenset({"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"})
 """Expressions with the value of their only child."""
@@ -41,7 +47,7 @@ def declare_types(node: dict[str, Any], metadata: Mapping[int, JsonNode]) -> Non
         node["metadata"] = metadata[number["id"]]
         node["dataType"] = json.loads(node["metadata"][DECLARED])
     schema = node.get("schema")
-    if simple_name(node["class"]) == "JsonToStructs" and isinstance(schema, dict) and schema["type"] == "struct":
+    if simple_name(node["class"]) in PARSERS and isinstance(schema, dict) and schema["type"] == "struct":
         marks = [each["metadata"].pop(DECLARED, None) for each in schema["fields"]]
         node[TIMES] = [position for position, mark in enumerate(marks) if mark]
         for position in node[TIMES]:

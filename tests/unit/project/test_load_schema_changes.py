@@ -12,6 +12,9 @@ from tests.support.loading_cases import load, load_good
 KAFKA = "format: kafka, options: {kafka.bootstrap.servers: b, subscribe: t}"
 
 
+CSV = "format: csv, path: in, schema: id int"
+
+
 def _sources(keys: str) -> dict[str, str]:
     return {"sources.yml": f"sources: [{{name: shop, tables: [{{name: orders, {keys}}}]}}]\n"}
 
@@ -22,6 +25,7 @@ def _sources(keys: str) -> dict[str, str]:
         ("format: json, path: in, schema: id int -- a comment, schema_changes: rescue", True),
         ("format: json, path: in, schema: id int, schema_changes: ignore", False),
         (f"{KAFKA}, value_format: json, schema: id int, schema_changes: rescue", True),
+        (f"{CSV}, options: {{header: true, sep: '\\t', encoding: ISO-8859-1}}, schema_changes: rescue", True),
         (
             "format: json, path: in, schema: id int, options: {encoding: UTF-8, multiLine: false}, schema_changes: fail",
             False,
@@ -39,9 +43,13 @@ def test_rescue_adds_the_last_column(keys: str, rescued: bool, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("keys", "where", "message"),
     [
-        ("format: parquet, path: in, schema: id int, schema_changes: fail", "schema_changes", "records are not JSON"),
-        (f"{KAFKA}, value_format: text, schema_changes: fail", "schema_changes", "not JSON but `text`"),
-        (f"{KAFKA}, schema_changes: fail", "schema_changes", "not JSON but `kafka`"),
+        (
+            "format: parquet, path: in, schema: id int, schema_changes: fail",
+            "schema_changes",
+            "records are neither JSON nor CSV",
+        ),
+        (f"{KAFKA}, value_format: text, schema_changes: fail", "schema_changes", "neither JSON nor CSV but `text`"),
+        (f"{KAFKA}, schema_changes: fail", "schema_changes", "neither JSON nor CSV but `kafka`"),
         ("format: json, path: in, schema_changes: ignore", "schema_changes", "declares no columns"),
         (
             "format: json, path: in, schema: id int, options: {Multiline: true}, schema_changes: fail",
@@ -59,6 +67,22 @@ def test_rescue_adds_the_last_column(keys: str, rescued: bool, tmp_path: Path) -
             "declares the column `_rescued_data`",
         ),
         ("format: json, path: in, schema: id int, schema_changes: evolved", "evolved", "schema_changes"),
+        (f"{CSV}, options: {{sep: ';'}}, schema_changes: fail", "schema_changes", "its files have no header"),
+        (f"{CSV}, options: {{Header: 'false'}}, schema_changes: fail", "Header", "its files have no header"),
+        (f"{CSV}, options: {{header: true, sep: .}}, schema_changes: fail", "sep", "both schema_changes and sep: ."),
+        (f"{CSV}, options: {{header: true, delimiter: '||'}}, schema_changes: fail", "delimiter", "and delimiter: ||"),
+        (
+            f"{CSV}, options: {{header: true, multiLine: true}}, schema_changes: fail",
+            "multiLine",
+            "and multiLine: true",
+        ),
+        (f"{CSV}, options: {{header: true, encoding: utf-16}}, schema_changes: fail", "encoding", "encoding: utf-16"),
+        (f"{CSV}, options: {{header: true, enforceSchema: false}}, schema_changes: fail", "enforce", "enforceSchema"),
+        (
+            "format: csv, path: in, schema: 'id int, tags array<int>', options: {header: true}, schema_changes: fail",
+            "schema_changes",
+            "declares the column `tags` with a type that CSV does not have",
+        ),
         ("format: delta, path: in, columns: [{name: id, required: true}]", "columns", "does not check its records"),
         ("format: json, path: in, columns: [{name: id, required: true}]", "columns", "required columns but no schema"),
         (
