@@ -79,7 +79,7 @@ INT, FLOAT, DECIMAL, DAY = (
 )
 ITEM = ("item struct<sku: string, price: int>", "item struct<lot: bigint, sku: string, price: int>")
 PRICE = ("item struct<sku: string, price: int>", "item struct<sku: string, price: bigint>")
-ITEMS = ("items array<struct<sku: string>>", "items array<struct<lot: bigint, sku: string>>")
+ITEMS = ("items array<struct<sku: string, price: int>>", "items array<struct<lot: bigint, sku: string, price: int>>")
 SHEET = "{{ source('shop', 'sheet') }}"
 COLUMNS = "id int, ts timestamp, k string, g string, v int, d double"
 CASED2 = "select g, count(*) as n from {{ source('shop', 'cased2') }} where k = 'A' group by g"
