@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from sqlstream.app.evolve.declaration import Evolution, evolve
 from sqlstream.app.loading.atomic_writes import write_file
@@ -106,26 +107,39 @@ class SchemaPatches:
 
     def _resume(self, source: str, table: SourceTable) -> None:
         path = self._project.root / patch_path(source)
-        with suppress(OSError, UnicodeDecodeError):
-            types = known_types(path.read_bytes().decode())
-            if types is not None:
-                self._types[source] = types
-                if not evolve(self._project.root, table, _struct(types)).columns.named:
-                    path.unlink()
+        types = _types_in(path)
+        if types is not None:
+            self._types[source] = types
+            if not evolve(self._project.root, table, _struct(types)).columns.named:
+                path.unlink(missing_ok=True)
 
     def _write(self, source: str, table: SourceTable, types: str) -> None:
-        self._evolved[source] = found = evolve(self._project.root, table, _struct(types))
-        text, path = patch_text(types, found), self._project.root / patch_path(source)
-        if text:
-            write_file(str(path), text.encode())
-        else:
-            path.unlink(missing_ok=True)
+        from filelock import FileLock  # slow to import and rarely needed
+
+        path = self._project.root / patch_path(source)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(f".{path.name}.lock")):
+            others = _types_in(path)  # another run of the project can have found more in the meantime
+            self._types[source] = types if others is None else merged_types(types, others)
+            self._evolved[source] = found = evolve(self._project.root, table, _struct(self._types[source]))
+            text = patch_text(self._types[source], found)
+            if text:
+                write_file(str(path), text.encode())
+            else:
+                path.unlink(missing_ok=True)
 
     def _report(self, source: str, table: SourceTable) -> None:
         self._reported[source] = found = self._evolved[source]
         if found.columns.named:
             for finding in lowered(self._project, [_finding(table, found)]):
                 self._emit(WarningEmitted(finding))
+
+
+def _types_in(path: Path) -> str | None:
+    """Returns the types of the new fields of a patch, None without one."""
+    with suppress(OSError, UnicodeDecodeError):
+        return known_types(path.read_bytes().decode())
+    return None
 
 
 def _struct(types: str) -> Struct:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from sqlstream.app.evolve.patches import patch_path
 from sqlstream.app.loading.artifacts import MANIFEST, RUN_RESULTS
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.loading.logs import LOGS_FOLDER
@@ -90,13 +91,15 @@ class QueryWithStatus:
 @dataclass(frozen=True)
 class ProjectStatus:
     """The queries of recorded runs by their names, and these runs, the newest last. `progress` is what the checkpoints
-    of the selected queries say; `unread` says why they were not read.
+    of the selected queries say; `unread` says why they were not read. `patched` are the sources for whose new fields a
+    run has written a patch.
     """
 
     queries: tuple[QueryWithStatus, ...]
     runs: tuple[RunWithStatus, ...]
     progress: tuple[QueryProgress, ...] = ()
     unread: Finding | None = None
+    patched: tuple[str, ...] = ()
 
     @property
     def is_well(self) -> bool:
@@ -118,6 +121,12 @@ def project_status(runs: Sequence[RunWithStatus], wanted: Collection[str] | None
     queries = tuple(newest[model] for model in sorted(newest))
     shown = [known for known in runs if any(query.run is known for query in queries) or known is runs[-1]]
     return ProjectStatus(queries, tuple(shown))
+
+
+def with_patches(status: ProjectStatus, root: Path) -> ProjectStatus:
+    """Returns `status` with the sources whose new fields have a patch in the project at `root`."""
+    sources = {source: None for query in status.queries for source in query.entry.get("new_types") or ()}
+    return replace(status, patched=tuple(source for source in sources if (root / patch_path(source)).exists()))
 
 
 def _now(life: RunStatus, status: str) -> dict[str, Any]:
@@ -146,10 +155,10 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
     except FindingsError as error:
         if selection != EVERYTHING or check or not runs:
             raise
-        return replace(project_status(runs, wanted), unread=error.findings[0])
+        return replace(with_patches(project_status(runs, wanted), root), unread=error.findings[0])
     if selection != EVERYTHING:
         wanted = frozenset(model.unique_id for model in models)
-    status = project_status(runs, wanted)
+    status = with_patches(project_status(runs, wanted), root)
     is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
     storage = local_storage(loaded)
     if check:

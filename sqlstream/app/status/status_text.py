@@ -41,9 +41,8 @@ def _recorded(status: ProjectStatus, now: datetime, width: int | None) -> Iterat
     violations = [line for query in status.queries for line in _violations(query)]
     if violations:
         yield "\n".join(violations)
-    patched = {source: None for query in status.queries for source in query.entry.get("new_types") or ()}
-    if patched:
-        yield "\n".join(f"{source} has new fields, see {patch_path(source)}" for source in patched)
+    if status.patched:
+        yield "\n".join(f"{source} has new fields, see {patch_path(source)}" for source in status.patched)
     yield from silence_texts(silent for query in status.queries if (silent := _silence_of(query)))
     for query in status.queries:
         yield from _notes(query, now)

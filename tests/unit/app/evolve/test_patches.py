@@ -229,6 +229,19 @@ def test_runs_add_to_a_patch_until_it_is_applied(tmp_path: Path) -> None:
     assert len(reported) == 3
 
 
+def test_runs_at_the_same_time_write_one_patch(tmp_path: Path) -> None:
+    """A run keeps the fields that another one has written since it started."""
+    project = load_good(tmp_path, {"sources.yml": BLOCK})
+    one, other = _patches(project, []), _patches(project, [])
+
+    one.observe(_observed("struct<color: string, size: bigint>"))
+    other.observe(_observed("struct<size: double>"))
+    one.observe(_observed("struct<n: bigint>"))
+
+    patch = (tmp_path / patch_path("shop.orders")).read_text()
+    assert known_types(patch) == "struct<`color`: string, `n`: bigint, `size`: double>"
+
+
 def test_a_table_that_does_not_evolve_has_no_patch(tmp_path: Path) -> None:
     """Only `evolve` writes patches."""
     project = load_good(tmp_path, {"sources.yml": BLOCK.replace("evolve", "rescue")})

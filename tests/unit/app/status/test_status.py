@@ -14,7 +14,7 @@ import pytest
 from sqlstream import FindingsError, ProjectRequest, UsageError
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import Selection
-from sqlstream.app.status.status import RunStatus, RunWithStatus, known_runs, project_status, read_status
+from sqlstream.app.status.status import RunStatus, RunWithStatus, known_runs, project_status, read_status, with_patches
 from sqlstream.cli.main import main
 from sqlstream.history import database
 from sqlstream.history.reads import PastRun
@@ -236,6 +236,19 @@ def test_each_query_has_the_state_of_its_newest_run(tmp_path: Path) -> None:
     assert [(query.model, query.status) for query in status.queries] == [("a", "running"), ("b", "success")]
     assert [seen.run.invocation_id for seen in status.runs] == ["old", "new"]
     assert status.is_well
+
+
+def test_only_patches_that_exist_are_named(tmp_path: Path) -> None:
+    """No patch is named for a source whose file no patch can change, or whose patch is applied."""
+    found = {"shop.orders": "struct<color: string>", "shop.prices": "struct<lot: bigint>"}
+    run = PastRun("r1", "local", 7, "b/1", "t", "t", True, queries={"orders": entry(new_types=found)})
+    patch = tmp_path / "target/schema_changes/shop.prices.patch"
+    patch.parent.mkdir(parents=True)
+    patch.write_text("new fields: ...")
+
+    status = with_patches(project_status([RunWithStatus(run, RunStatus.ENDED)], None), tmp_path)
+
+    assert status.patched == ("shop.prices",)
 
 
 def test_running_queries_of_a_killed_run_are_killed(tmp_path: Path) -> None:
