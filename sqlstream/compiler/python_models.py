@@ -24,6 +24,7 @@ from sqlstream.location import Location
 from sqlstream.project.values import ModelFile, ModelVersions
 from sqlstream.project.wording import did_you_mean
 from sqlstream.project.yaml import Located
+from sqlstream.python_syntax import parse_module
 
 FUNCTION = "model"
 FORM = "def model(sqlstream, spark): ... return a DataFrame"
@@ -176,7 +177,7 @@ class _Reader:
 
 def _parse(file: ModelFile) -> ast.Module:
     try:
-        return ast.parse(file.text)
+        return parse_module(file.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line, column = (error.lineno or 1, error.offset or 1) if isinstance(error, SyntaxError) else (1, 1)
         words = error.msg if isinstance(error, SyntaxError) else str(error) or "it is nested too deeply"

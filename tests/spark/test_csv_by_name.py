@@ -78,7 +78,7 @@ def _new_fields(folder: ProjectFolder) -> dict[str, int]:
     return dict(batch.new_fields.get("made.rows", {}))
 
 
-@pytest.mark.smoke
+@pytest.mark.slow
 def test_columns_are_found_by_name(folder: ProjectFolder, read_parquet: Rows) -> None:
     """Each file has its header; new columns are counted and kept, and lines that do not match it are corrupt."""
     for number, (header, line, _, _) in enumerate(GOOD.values()):

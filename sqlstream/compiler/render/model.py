@@ -24,6 +24,7 @@ from sqlstream.compiler.render.source_map import SourceMapper
 from sqlstream.errors import Finding
 from sqlstream.location import SourceMap
 from sqlstream.project.values import MacroFile, ModelFile
+from sqlstream.python_syntax import parse_expression
 
 MOST_CALLS = 1_000
 """Jinja renders templates with more calls, because its limits count the words of all tags."""
@@ -154,7 +155,7 @@ def _read_call(text: str, start: int, found: re.Match[str]) -> PlainCall:
     if not arguments.isascii() or arguments.count("[") + arguments.count("{") > MOST_BRACKETS:
         raise NotPlainError
     reader = _ArgumentReader(f"f({arguments}\n)", found.start("arguments") - len("f("))
-    call = ast.parse(reader.code, mode="eval").body
+    call = parse_expression(reader.code)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise NotPlainError
     named = {str(item.arg): reader.value(item.value) for item in call.keywords if item.arg is not None}

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from sqlstream.compiler.sql.clauses import after_parentheses
 from sqlstream.compiler.sql.relations import SqlRelation, find_relations
 from sqlstream.compiler.sql.tokens import SqlTokenError, TokenKind, Tokens, flatten_hints, tokenize
+from sqlstream.python_syntax import parse_module
 
 TEXTS_IN_MEMORY = 1_000
 """The most texts that `read_sql` keeps. The rendered and the compiled SQL of most models are the same."""
@@ -94,7 +95,7 @@ def python_fingerprint(text: str, variables: Mapping[str, str]) -> str:
     Comments and layout do not count.
     """
     values = [f"{name}={value}" for name, value in sorted(variables.items())]
-    return f"{PYTHON}{hashlib.sha256(chr(0).join((ast.unparse(ast.parse(text)), *values)).encode()).hexdigest()}"
+    return f"{PYTHON}{hashlib.sha256(chr(0).join((ast.unparse(parse_module(text)), *values)).encode()).hexdigest()}"
 
 
 RESERVED_WORDS = frozenset(

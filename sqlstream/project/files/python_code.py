@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from sqlstream.project.files.files import LARGEST_FILE_BYTES, is_inside
+from sqlstream.python_syntax import parse_module
 
 LONGEST_PATH = 300
 """The most characters of a text that can name a file."""
@@ -101,7 +102,7 @@ def read_code(text: str, path: str, module: str, root: Path, data: Collection[st
     read and write.
     """
     try:
-        return _read(ast.parse(text), path, module, root, data)
+        return _read(parse_module(text), path, module, root, data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return NO_CODE
 

@@ -15,6 +15,7 @@ from sqlstream.location import Location
 from sqlstream.project.files.files import ProjectFiles, checksum
 from sqlstream.project.files.python_code import ModuleCode, read_code
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
+from sqlstream.python_syntax import parse_module
 
 PYTHON = "python"
 """The folder of Python, which is on the driver's path and is shipped to executors."""
@@ -94,7 +95,7 @@ def load_python(files: ProjectFiles, findings: list[Finding]) -> tuple[PythonMod
 def _read_module(files: ProjectFiles, path: str, findings: list[Finding]) -> PythonModule:
     try:
         text = files.read_text(path)
-        return _module(files.root, path, text, ast.parse(text))
+        return _module(files.root, path, text, parse_module(text))
     except FindingsError as error:
         findings.extend(error.findings)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -26,6 +26,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.project.types.data_types import Struct, read_json_schema
 from sqlstream.project.values import SourceTable
+from sqlstream.python_syntax import parse_module
 from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
 from sqlstream.spark.jvm.internals import call_internal
@@ -316,7 +317,7 @@ def run_python_model(
     functions to the workers. Raises: FindingsError, at the failed line of the model.
     """
     path = str(root / model.file.path)
-    tree = ast.parse(model.file.text, path)
+    tree = parse_module(model.file.text, path)
     function = find_function(tree)
     # the number tells two calls with the same name apart: each has its own reader
     for number, call in enumerate(reference_calls(function) if function else ()):
