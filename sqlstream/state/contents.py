@@ -13,6 +13,7 @@ from sqlstream.compiler.graph import seed_id
 from sqlstream.compiler.sql.sql_text import read_sql
 from sqlstream.compiler.sql.tokens import SqlTokenError, Token, TokenKind
 from sqlstream.project.declarations.on_corrupt import required_names
+from sqlstream.project.declarations.schema_changes import CSV
 from sqlstream.project.declarations.seeds import SeedContent, seed_content
 from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import FORMATS
@@ -187,7 +188,11 @@ def reads_by_position(identity: QueryIdentity, table: str) -> bool:
     uses = (shown_source(use.name) for use in identity.sources if use.table == table)
     texts = (identity.contents.get(name, "") for name in (table, *uses))
     # The text begins with the format, then those of keys and values in messages: see `_table_text`.
-    return any("csv" in text.split()[:3] for text in texts)
+    return any("csv" in text.split()[:3] and f"{_COLUMNS} {_BY_NAME}" not in text for text in texts)
+
+
+_COLUMNS, _BY_NAME = "columns", "by name"
+"""What the text of a CSV table with `schema_changes` says: without it, columns are found by their position."""
 
 
 def numbers_as_text(identity: QueryIdentity) -> frozenset[str]:
@@ -233,7 +238,12 @@ def _table_text(table: SourceTable) -> tuple[str, str]:
     is_static = table.mode != "stream"
     options = {**table.options, **(table.messages.options if table.messages else {})}
     required = ", ".join(sorted(required_names(table))) or None
-    keys = {"timestamp_unit": table.timestamp_unit, "max_event_time": table.max_event_time, "required": required}
+    keys = {
+        "timestamp_unit": table.timestamp_unit,
+        "max_event_time": table.max_event_time,
+        "required": required,
+        _COLUMNS: _BY_NAME if table.format == CSV and table.schema_changes is not None else None,
+    }
     options |= {key: value for key, value in keys.items() if value is not None}
     counted = [name for name in sorted(options) if _counts(name, table.format, is_static=is_static)]
     added = [name for name in counted if name.lower() == ISOLATION or was_harmless_option(name)]

@@ -336,10 +336,11 @@ def _problems(
         if key in stored:
             if not _holds(known_type(stored[key].type), known_type(column.type)):
                 undo = f"cast it: cast(... as {stored[key].type}) as {name}; or add the new column under another name"
+                statements = "; ".join(widening(table, stored[key], column, new.sink_format))
                 yield ColumnChange(
                     f"column `{column.name}` is {column.type}, and the table has it as {stored[key].type}",
                     column.name,
-                    f"{_widening(table, stored[key], column, new.sink_format)}{undo}",
+                    f"run {statements}; or {undo}" if statements else undo,
                 )
                 continue
             added = missing_fields(stored[key], column)
@@ -369,17 +370,19 @@ def _problems(
         )
 
 
-def _widening(table: str, stored: OutputColumn, given: OutputColumn, format_name: str) -> str:
-    """Returns the fix that gives a column of a table the wider type of the query, empty for any other type."""
+def widening(table: str, stored: OutputColumn, given: OutputColumn, format_name: str) -> tuple[str, ...]:
+    """Returns the statements that give a column of a table of Delta Lake or Iceberg the wider type of `given`; none for
+    any other type.
+    """
     types = known_type(stored.type), known_type(given.type)
     same_scale = (
         not (isinstance(types[0], Decimal) and isinstance(types[1], Decimal)) or types[0].scale == types[1].scale
     )
     if not _holds(types[1], types[0]) or not same_scale or not isinstance(types[1], Primitive | Decimal):
-        return ""
-    feature = f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true'); "
+        return ()
+    feature = f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
     alter = f"ALTER TABLE {table} ALTER COLUMN {quote_identifier(stored.name)} TYPE {given.type}"
-    return f"run {feature if format_name == 'delta' else ''}{alter}; or "
+    return (feature, alter) if format_name == "delta" else (alter,)
 
 
 def missing_fields(stored: OutputColumn, given: OutputColumn) -> list[tuple[str, str]]:

@@ -88,17 +88,17 @@ def test_tables_get_new_fields_within_structs(folder: ProjectFolder) -> None:
 @pytest.mark.slow
 def test_a_column_gets_a_wider_type_by_the_statement_of_the_fix(folder: ProjectFolder) -> None:
     """The run is refused until the column of the table has the type; then it goes on from its checkpoint."""
-    folder.write({"sinks.yml": SINKS, "sources.yml": SOURCES.replace("COLUMNS", "id int, price decimal(6,2)")})
+    folder.write({"sinks.yml": SINKS, "sources.yml": SOURCES.replace("COLUMNS", "id int, at int, price decimal(6,2)")})
     for each in FORMATS:
-        folder.write(
-            {
-                f"models/{each}_rows.sql": f"{{{{ config(sink='{each}') }}}} select * from {{{{ source('shop', 'orders') }}}}"
-            }
-        )
-    folder.rows("in/1.json", [{"id": 1, "price": 1.25}], modified=1)
+        for kind, config in KINDS.items():
+            select = "select * from {{ source('shop', 'orders') }}"
+            folder.write({f"models/{kind}_{each}.sql": f"{{{{ config(sink='{each}'{config}) }}}} {select}"})
+    folder.rows("in/1.json", [{"id": 1, "at": 1, "price": 1.25}], modified=1)
     assert folder.run().succeeded
-    folder.write({"sources.yml": SOURCES.replace("COLUMNS", "id bigint, price decimal(12,2)")})
-    folder.rows("in/2.json", [{"id": 5_000_000_000, "price": 123456789.25}], modified=2)
+    folder.write({"sources.yml": SOURCES.replace("COLUMNS", "id bigint, at bigint, price decimal(12,2)")})
+    large = 5_000_000_000
+    folder.rows("in/2.json", [{"id": large, "at": large, "price": 123456789.25}], modified=2)
+    folder.rows("in/3.json", [{"id": large + 1, "at": -large}], modified=3)
 
     with pytest.raises(FindingsError) as refused:
         folder.run()
@@ -111,8 +111,7 @@ def test_a_column_gets_a_wider_type_by_the_statement_of_the_fix(folder: ProjectF
     assert folder.run().succeeded
     with lake_session(folder) as session:
         for each in FORMATS:
-            stored = session.read.format(each).load(str(folder.root / f"store/{each}_rows"))
-            assert sorted(map(tuple, stored.selectExpr("id", "cast(price as double)").collect())) == [
-                (1, 1.25),
-                (5_000_000_000, 123456789.25),
-            ]
+            for kind in KINDS:
+                stored = session.read.format(each).load(str(folder.root / f"store/{kind}_{each}"))
+                rows = sorted(map(tuple, stored.where("at > 0").selectExpr("id", "cast(price as double)").collect()))
+                assert rows == [(1, 1.25), (large, 123456789.25)], (each, kind)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlstream.app.evolve.declaration import Evolution, evolve
@@ -107,18 +107,18 @@ class SchemaPatches:
 
     def _resume(self, source: str, table: SourceTable) -> None:
         path = self._project.root / patch_path(source)
-        types = _types_in(path)
-        if types is not None:
-            self._types[source] = types
-            if not evolve(self._project.root, table, _struct(types)).columns.named:
-                path.unlink(missing_ok=True)
+        if not path.exists():
+            return
+        with _locked(path):
+            types = _types_in(path)
+            if types is not None:
+                self._types[source] = types
+                if not evolve(self._project.root, table, _struct(types)).columns.named:
+                    path.unlink(missing_ok=True)
 
     def _write(self, source: str, table: SourceTable, types: str) -> None:
-        from filelock import FileLock  # slow to import and rarely needed
-
         path = self._project.root / patch_path(source)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.name}.lock")):
+        with _locked(path):
             others = _types_in(path)  # another run of the project can have found more in the meantime
             self._types[source] = types if others is None else merged_types(types, others)
             self._evolved[source] = found = evolve(self._project.root, table, _struct(self._types[source]))
@@ -133,6 +133,16 @@ class SchemaPatches:
         if found.columns.named:
             for finding in lowered(self._project, [_finding(table, found)]):
                 self._emit(WarningEmitted(finding))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keeps other runs from a patch while the body runs. The lock is a file beside it."""
+    from filelock import FileLock  # slow to import and rarely needed
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        yield
 
 
 def _types_in(path: Path) -> str | None:

@@ -16,7 +16,7 @@ from sqlstream.compiler.rewrite.data_tests import rows_where
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.compiler.sql.sql_text import PYTHON
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.data_types import Field
+from sqlstream.project.types.data_types import Field, type_ddl
 from sqlstream.project.types.ddl import known_schema
 from sqlstream.state.changes import Change
 from sqlstream.state.comparison.filters import is_exact, select_other_rows
@@ -83,7 +83,7 @@ def _has_wider_columns(old: QueryIdentity, new: QueryIdentity) -> bool:
         schemas = [known_schema(text) for text in (then, new.schemas.get(name, then))]
         after = {field.name.lower(): field.type for field in schemas[1]}
         pairs = ((field.type, after.get(field.name.lower(), field.type)) for field in schemas[0])
-        if any(before != now and is_wider(before, now) for before, now in pairs):
+        if any(type_ddl(before) != type_ddl(now) and is_wider(before, now) for before, now in pairs):
             return True
     return False
 

@@ -337,7 +337,8 @@ SOURCE_KEYS = (
     ),
     Harmless(
         "schema_changes",
-        "what happens to fields that are not declared; the column that they can add is compared with the others",
+        "what happens to fields that are not declared; the column that they can add is compared with the others, and "
+        "the content of CSV says that columns are found by name",
     ),
     Harmless("data_tests", "the view of the source has them, and those that leave out rows are filters there"),
     Harmless("changes", "the option of Delta that it sets is compared, and so are the columns"),

@@ -42,10 +42,16 @@ class Tombstones:
         return table_beside(self.table, TOMBSTONES, (*self.keys, "", *self.sequence))
 
     def create(self) -> None:
-        """Creates the table of deleted keys, unless it exists. Raises: Spark's errors."""
-        types = {column.name: column for column in self.table.columns() or ()}
+        """Creates the table of deleted keys, or gives its columns the wider types of the table.
+
+        Raises: Spark's errors.
+        """
+        types, stored = {column.name: column for column in self.table.columns() or ()}, self._stored
         columns = [types[name] for name in self._names]
-        self._stored.create([*columns, OutputColumn(DELETED_AT, "bigint")], (), {})
+        if stored.exists():
+            stored.widen(columns)
+        else:
+            stored.create([*columns, OutputColumn(DELETED_AT, "bigint")], (), {})
 
     @property
     def _names(self) -> list[str]:

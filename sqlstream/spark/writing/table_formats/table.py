@@ -22,7 +22,7 @@ from sqlstream.spark.reading.type_text import type_text
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import MicroBatch
 from sqlstream.state.ledger import OutputColumn
-from sqlstream.state.output_columns import missing_fields
+from sqlstream.state.output_columns import missing_fields, widening
 
 DELTA_LOG = "_delta_log"
 """The folder that makes a folder a Delta table."""
@@ -92,6 +92,18 @@ class FormatTable:
                 added += [f"{path} {type_}" for path, type_ in fields]
         if added:
             self.session.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({', '.join(added)})")
+
+    def widen(self, columns: Sequence[OutputColumn]) -> None:
+        """Gives columns of the table, which exists, the types that they have in `columns`, where these are wider.
+
+        Raises: Spark's errors.
+        """
+        existing = {column.name.lower(): column for column in self.columns() or ()}
+        for column in columns:
+            stored = existing.get(column.name.lower())
+            if stored is not None and stored.type != column.type:
+                for statement in widening(self.name, stored, column, self.format):
+                    self.session.sql(statement)
 
     def align(self, frame: DataFrame) -> DataFrame:
         """Returns `frame` with the columns of the table and the fields of their structs, in their order and with their

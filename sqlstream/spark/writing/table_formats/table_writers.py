@@ -192,11 +192,14 @@ class HistoryWriter(_RecordingWriter):
         (self._at,) = spelled(self._config.sequence_by, self._names)
 
     def open(self) -> None:
-        """Creates the table and that of its changes, or adds columns. Raises: Spark's errors."""
+        """Creates the table and that of its changes, or adds columns. A column with a wider type in the table has it in
+        the columns that sqlstream adds, too. Raises: Spark's errors.
+        """
         fields = [OutputColumn(field.name, type_text(field.dataType)) for field in self._target.frame.schema]
         (at,) = [column.type for column in fields if column.name == self._at]
         ends = [OutputColumn(VALID_FROM, at), OutputColumn(VALID_TO, at), OutputColumn(IS_CURRENT, "boolean")]
         create_or_extend(self._target, self._table, ends)
+        self._table.widen(ends)
         added = [OutputColumn(AT, at), OutputColumn(IS_DELETED, "boolean"), OutputColumn(ARRIVED_AT, "bigint")]
         changes = self._changes(self._table)
         # in the types and the order of the table, with whose rows they are compared
@@ -204,6 +207,7 @@ class HistoryWriter(_RecordingWriter):
         columns = [stored[field.name.lower()] for field in fields]
         if changes.exists():
             changes.extend(columns)
+            changes.widen([*columns, *added])
         else:
             changes.create([*columns, *added], (), {})
 
