@@ -198,31 +198,30 @@ class _Conditions:
         """Returns whether each condition, which begins at `offset`, has an end and closes the brackets that it opens.
         `what` says what cannot be read otherwise.
         """
-        for condition in conditions:
-            try:
-                tokens = read_sql(condition).tokens
-            except SqlTokenError as error:
-                why, fix = f"{error.message}: {given(condition[error.offset :])}", "close it, or remove it"
-                self.problems.append(SqlProblem(offset, "sql-syntax", what, why, fix))
-                self.is_doubtful = True
-                return False
-            if not tokens:
-                fix = "write a condition, such as `amount >= 0`, or remove it"
-                self.problems.append(SqlProblem(offset, "sql-syntax", what, "its condition is empty", fix))
-                self.is_doubtful = True
-                return False
-            found = [replace(each, offset=offset) for each in bracket_problems(tokens)]
-            self.problems += found
-            if found:
-                self.is_doubtful = True
-                return False
-        return True
+        found = next(filter(None, (list(_unreadable(each, what, offset)) for each in conditions)), [])
+        self.problems += found
+        self.is_doubtful |= bool(found)
+        return not found
 
     def add(self, builder: Builder, offset: int) -> None:
         """Adds what is found about a query with a condition, which begins at `offset`."""
         problems = [*grammar_problems(builder.text.read), *builder.problems]
         self.problems += [replace(each, offset=max(each.offset, offset)) for each in problems]
         self.is_doubtful |= builder.parsed.tree is None or builder.parsed.is_doubtful
+
+
+def _unreadable(condition: str, what: str, offset: int) -> Iterator[SqlProblem]:
+    """Yields why a condition, which begins at `offset`, cannot stand within other SQL: `what` cannot be read then."""
+    try:
+        tokens = read_sql(condition).tokens
+    except SqlTokenError as error:
+        why, fix = f"{error.message}: {given(condition[error.offset :])}", "close it, or remove it"
+        yield SqlProblem(offset, "sql-syntax", what, why, fix)
+        return
+    if not tokens:
+        fix = "write a condition, such as `amount >= 0`, or remove it"
+        yield SqlProblem(offset, "sql-syntax", what, "its condition is empty", fix)
+    yield from (replace(each, offset=offset) for each in bracket_problems(tokens))
 
 
 def _test_problems(text: Text, test: str, offset: int) -> Iterator[SqlProblem]:

@@ -14,7 +14,18 @@ from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.compiler.sql.tokens import SqlTokenError, tokenize
 from sqlstream.project.formats.file_options import LAYOUT
 from sqlstream.project.formats.formats import format_of
-from sqlstream.project.types.data_types import Array, DataType, Decimal, Map, Primitive, Struct, Unknown, type_ddl
+from sqlstream.project.types.data_types import (
+    Array,
+    DataType,
+    Decimal,
+    Map,
+    Primitive,
+    Struct,
+    Unknown,
+    includes,
+    type_ddl,
+    type_name,
+)
 from sqlstream.project.types.ddl import known_type
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.sql_difference import sql_difference
@@ -297,14 +308,6 @@ def _stored(data_type: DataType) -> str:
 # The table has its columns, so it is compared itself, not the ledger. `FormatTable` adds new columns and casts
 # values.
 
-WIDER = {
-    "tinyint": ("smallint", "int", "bigint"),
-    "smallint": ("int", "bigint"),
-    "int": ("bigint",),
-    "float": ("double",),
-}
-"""The types that can hold all values of a type. Iceberg stores a tinyint as an int."""
-
 
 def table_column_problems(
     table: str,
@@ -346,8 +349,8 @@ def _problems(
             added = missing_fields(stored[key], column)
             if before is not None and key in before:
                 # the run adds those that are new since the query last wrote to the table
-                new_fields = {path for path, _ in missing_fields(before[key], column)}
-                added = [each for each in added if each[0] not in new_fields]
+                new_fields = {path.lower() for path, _ in missing_fields(before[key], column)}
+                added = [each for each in added if each[0].lower() not in new_fields]
             for path, type_ in added:
                 yield ColumnChange(
                     f"{path} is not a field of the table",
@@ -439,13 +442,11 @@ def _holds(stored: DataType, given: DataType) -> bool:
         # no format adds fields to the keys of a map
         same_keys = str(stored.key).lower() == str(given.key).lower() or not isinstance(stored.key, Struct)
         return same_keys and _holds(stored.key, given.key) and _holds(stored.value, given.value)
-    if isinstance(stored, Decimal) and isinstance(given, Decimal):
-        digits = stored.precision - stored.scale >= given.precision - given.scale
-        return digits and stored.scale >= given.scale
-    if isinstance(stored, Primitive) and isinstance(given, Primitive):
-        one, other = _name(stored), _name(given)
-        return one == other or other == "void" or one in WIDER.get(other, ())
-    return isinstance(stored, Unknown) or isinstance(given, Unknown) or stored == given
+    if isinstance(stored, Primitive) and isinstance(given, Primitive) and _name(stored) == _name(given):
+        return True
+    # Iceberg stores a tinyint as an int
+    is_unknown = isinstance(stored, Unknown) or isinstance(given, Unknown)
+    return is_unknown or type_name(given) == "void" or includes(stored, given)
 
 
 def _name(type_: Primitive) -> str:

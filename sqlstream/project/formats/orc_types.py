@@ -25,7 +25,7 @@ _EXACT = {
 }
 """The other types as which values are what a cast in SQL makes of them, and none is lost."""
 
-DOUBLE_DIGITS = 15
+_DOUBLE_DIGITS = 15
 """The digits of decimals of which each is another double."""
 
 _TEXTS = ("string", "char", "varchar")
@@ -77,6 +77,6 @@ def reads_rightly(stored: DataType, declared: DataType) -> bool:
         was, now = ("string" if each.name in _TEXTS else each.name for each in (stored, declared))
         return was == now or now in _EXACT.get(was, ())
     if isinstance(stored, Decimal):
-        return str(declared) == "double" and stored.precision <= DOUBLE_DIGITS
+        return str(declared) == "double" and stored.precision <= _DOUBLE_DIGITS
     is_known = all(isinstance(each, Primitive | Decimal | Struct | Array | Map) for each in (stored, declared))
     return not is_known

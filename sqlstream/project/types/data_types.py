@@ -129,6 +129,23 @@ def type_name(type_: DataType) -> str:
     return type_.name if isinstance(type_, Primitive) else _WITH_PARTS.get(type(type_), "")
 
 
+_LARGER = {
+    "tinyint": ("smallint", "int", "bigint"),
+    "smallint": ("int", "bigint"),
+    "int": ("bigint",),
+    "float": ("double",),
+}
+
+
+def includes(wide: DataType, narrow: DataType) -> bool:
+    """Returns whether a type that has no parts has all values of the type `narrow`: it is the same one, or has larger
+    numbers or more digits.
+    """
+    if isinstance(wide, Decimal) and isinstance(narrow, Decimal):
+        return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+    return wide == narrow or type_name(wide) in _LARGER.get(type_name(narrow), ())
+
+
 def read_json_schema(text: str) -> Struct | Unknown:
     """Returns the schema in the output of Spark's `df.schema.json()`; Unknown for text of any other form. An unknown
     type, such as a user-defined one, becomes Unknown.

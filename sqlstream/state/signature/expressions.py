@@ -17,14 +17,14 @@ from sqlstream.state.signature.harmless import IGNORED_FIELDS
 from sqlstream.state.signature.source_checks import COLUMNS, TIMES, TRANSPARENT, is_check, value_read
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree, simple_name
 from sqlstream.state.signature.wider_types import (
+    as_earlier,
+    as_earlier_element_field,
+    as_earlier_if_same_type,
+    as_earlier_if_same_values,
+    as_earlier_in_cast,
+    as_earlier_in_sum,
     compared_type,
-    same_casts,
-    same_element_field,
-    same_items,
-    same_nulls,
-    same_sums,
-    same_type,
-    same_values,
+    marked_item,
 )
 
 Scope = Mapping[int, str]
@@ -116,7 +116,7 @@ def _compared(parts: Sequence[Tree], texts: list[str]) -> list[str]:
     if earlier is None:
         return texts
     return [
-        same_nulls(text) if at == index else _literal(replace(part, fields={**part.fields, "dataType": earlier}))
+        as_earlier(text) if at == index else _literal(replace(part, fields={**part.fields, "dataType": earlier}))
         for at, (part, text) in enumerate(zip(parts, texts, strict=True))
     ]
 
@@ -150,7 +150,7 @@ def _called(tree: Tree, scope: Scope) -> str:
         name = str(tree.fields.get("name"))
         return str(columns[name if name in columns else quoted_name(name)])
     if kind == "GetStructField":
-        return same_type(f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}")
+        return as_earlier_if_same_type(f"{operands[0]}.{tree.fields.get('name') or tree.fields.get('ordinal')}")
     if kind == "AggregateExpression":
         distinct = "distinct " if tree.fields.get("isDistinct") else ""
         call = Term(FILTER, tuple(map(_term, tree.children, operands))).text if len(operands) > 1 else operands[0]
@@ -163,29 +163,29 @@ def _called(tree: Tree, scope: Scope) -> str:
     details = _details(tree, scope, ())
     if kind in _NAMED_FUNCTIONS:
         return f"Python {tree.fields.get('name')}({', '.join(operands)}{details})"
-    return same_items(f"{_NAMES.get(kind, kind.lower())}({', '.join(operands)}{details})", items)
+    return marked_item(f"{_NAMES.get(kind, kind.lower())}({', '.join(operands)}{details})", items)
 
 
 def _without_types(tree: Tree, operands: list[str]) -> tuple[Tree, list[str]]:
     """Returns a call and its operands. Those whose wider type makes no difference have the earlier type."""
     kind = tree.kind
     if kind == "GetArrayStructFields":
-        operands[0], earlier = same_element_field(operands[0], str(tree.fields.get("field")))
+        operands[0], earlier = as_earlier_element_field(operands[0], str(tree.fields.get("field")))
         tree = replace(tree, fields={**tree.fields, **earlier})
     elif kind in _ITEMS:
-        operands[0] = same_nulls(operands[0])
-    elif kind in _SAME_TYPES:
-        operands = [_SAME_TYPES[kind](operand) for operand in operands]
+        operands[0] = as_earlier(operands[0])
+    elif kind in _AS_EARLIER:
+        operands = [_AS_EARLIER[kind](operand) for operand in operands]
     return tree, operands
 
 
 _ITEMS = frozenset({"GetArrayItem", "GetMapValue", "ElementAt"})
-"""An item of their first operand."""
+"""Expressions that return an item of their first operand."""
 
-_SAME_TYPES: Mapping[str, Callable[[str], str]] = {
-    **dict.fromkeys(("IsNull", "IsNotNull", "Count", "Size", "Explode", "PosExplode"), same_nulls),
-    **dict.fromkeys(("Sum", "Average"), same_sums),
-    "InSet": same_values,
+_AS_EARLIER: Mapping[str, Callable[[str], str]] = {
+    **dict.fromkeys(("IsNull", "IsNotNull", "Count", "Size", "Explode", "PosExplode"), as_earlier),
+    **dict.fromkeys(("Sum", "Average"), as_earlier_in_sum),
+    "InSet": as_earlier_if_same_values,
 }
 """What the type of an operand means for the state, where an earlier signature has another one."""
 
@@ -273,7 +273,7 @@ def _literal(tree: Tree) -> str:
 def _cast(tree: Tree, operand: str, scope: Scope) -> str:
     type_ = tree.fields.get("dataType")
     ignored = ("dataType", "timeZoneId") if type_ in _ZONELESS else ("dataType",)
-    operand = same_casts(operand, type_text(type_))
+    operand = as_earlier_in_cast(operand, type_text(type_))
     return Term(f"{CAST}{type_text(type_)}{_details(tree, scope, ignored)}", (_term(tree, operand),)).text
 
 

@@ -25,7 +25,7 @@ from sqlstream.state.signature.harmless import HARMLESS_OPERATORS, IGNORED_PLAN_
 from sqlstream.state.signature.signature import FORMAT, InputRows, StateOperator, is_numbered, shown_source
 from sqlstream.state.signature.source_checks import COLUMNS, PARSERS, RECORD, STEP
 from sqlstream.state.signature.trees import Tree, is_tree, quoted_name, read_tree
-from sqlstream.state.signature.wider_types import Types, marked, plain_types, same_items
+from sqlstream.state.signature.wider_types import Types, marked, marked_item, plain_types
 
 SOURCE = "sourceIdentifyingName"
 """The field of a source with the name of its reader. Static tables have no such field, or no value in it."""
@@ -273,7 +273,7 @@ class PlanReader:
         generator = node.part("generator")
         if generator is not None and generator.kind in ("Explode", "PosExplode"):
             items = text_of(generator.children[0], scope)
-            columns[expression_id(new[-1])] = same_items(f"{name}[{len(new) - 1}]", items)
+            columns[expression_id(new[-1])] = marked_item(f"{name}[{len(new) - 1}]", items)
         if _attributes(node, "output"):
             numbers = [expression_id(each) for each in _attributes(node, "output")]
             columns = {number: columns[number] for number in numbers if number in columns}

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from sqlstream.project.types.data_types import Array, DataType, Decimal, Map, Struct
+from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Struct, includes
 from sqlstream.project.types.ddl import known_type
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_INTEGERS = frozenset({"tinyint", "smallint", "int"})
+"""The whole numbers for which there is a type with larger ones."""
 
 Types = Mapping[str, Mapping[str, str]]
 """The types that columns had, by source and column, as in a signature."""
@@ -32,17 +33,12 @@ def is_wider(old: DataType, new: DataType) -> bool:
     if isinstance(old, Map) and isinstance(new, Map):
         is_same = old.key == new.key and old.value_contains_null == new.value_contains_null
         return is_same and is_wider(old.value, new.value)
-    if isinstance(old, Decimal) and isinstance(new, Decimal):
-        return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
-    if old == new or has_more_integers(old, new) or _is_double(old, new):
-        return True
-    return str(old) == "date" and str(new) in ("timestamp", "timestamp_ntz")
+    return includes(new, old) or (str(old) == "date" and str(new) in ("timestamp", "timestamp_ntz"))
 
 
-def has_more_integers(old: DataType, new: DataType) -> bool:
+def _has_more_integers(old: DataType, new: DataType) -> bool:
     """Returns whether both types are whole numbers, and `new` has those of `old` and larger ones."""
-    one, other = str(old), str(new)
-    return one in _INTEGERS and other in _INTEGERS[_INTEGERS.index(one) + 1 :]
+    return str(old) in _INTEGERS and old != new and includes(new, old)
 
 
 def _is_double(old: DataType, new: DataType) -> bool:
@@ -59,7 +55,7 @@ def marked(text: str, old: str | None, new: str, *, exact: bool) -> str:
     return f"{text}{_START}{new}{_EARLIER if exact else _ROUNDED}{old}{_END}"
 
 
-def same_type(text: str) -> str:
+def as_earlier_if_same_type(text: str) -> str:
     """Returns the text of a column, or of a field in it, with the earlier type of the column if the type at this place
     is still the same.
     """
@@ -67,12 +63,14 @@ def same_type(text: str) -> str:
     return _with_earlier(text) if types is not None and types[0] == types[1] else text
 
 
-def same_nulls(text: str) -> str:
-    """Returns an operand of which only the number of items counts, or whether it is null."""
+def as_earlier(text: str) -> str:
+    """Returns the text of a column, or of a field in it, with the earlier type: for a use that the type does not matter
+    to, such as the number of items.
+    """
     return _with_earlier(text) if _types_at(text) is not None else text
 
 
-def same_items(text: str, items: str) -> str:
+def marked_item(text: str, items: str) -> str:
     """Returns the text of an item of a list, or of a value of a map, with both types if the list has both."""
     types = _types_at(items)
     if types is None:
@@ -81,39 +79,37 @@ def same_items(text: str, items: str) -> str:
     return text if None in inner else marked(text, str(inner[0]), str(inner[1]), exact=_ROUNDED not in items)
 
 
-def same_element_field(text: str, field: str) -> tuple[str, dict[str, str]]:
+def as_earlier_element_field(text: str, field: str) -> tuple[str, dict[str, str]]:
     """Returns the texts of a list and of the positions of a field of its items (`name type`). They are the earlier ones
-    if the field has the same type in both types of the list, and otherwise none: then the expression has its own.
+    if the field has the same type in both types of the list; otherwise the list as it is, and no positions.
     """
-    types = _types_at(text)
+    items = [_items_of(each) for each in _types_at(text) or ()]
     name = _split_name(field)[0]
-    inner = [_items_of(each) for each in types or ()]
-    fields = [_field(each, name) for each in inner if each is not None]
-    if len(fields) != 2 or fields[0] is None or fields[0] != fields[1]:
+    fields = [_field(each, name) for each in items]
+    if len(fields) != 2 or fields[0] is None or fields[1] is None or fields[0].type != fields[1].type:
         return text, {}
-    struct = inner[0]
-    names = [each.name for each in struct.fields] if isinstance(struct, Struct) else []
-    return _with_earlier(text), {"ordinal": str(names.index(_plain_name(name))), "numFields": str(len(names))}
+    of_items = items[0].fields if isinstance(items[0], Struct) else ()
+    return _with_earlier(text), {"ordinal": str(of_items.index(fields[0])), "numFields": str(len(of_items))}
 
 
-def same_sums(text: str) -> str:
+def as_earlier_in_sum(text: str) -> str:
     """Returns the operand of `sum` or `avg`, whose state is a bigint or a double for all integers and floats."""
     types = _types_at(text)
     if types is None:
         return text
-    is_same = has_more_integers(*types) or (_is_double(*types) and _ROUNDED not in text)
+    is_same = _has_more_integers(*types) or (_is_double(*types) and _ROUNDED not in text)
     return _with_earlier(text) if is_same else text
 
 
-def same_values(text: str) -> str:
+def as_earlier_if_same_values(text: str) -> str:
     """Returns an operand of which only the value counts, and not its type."""
     types = _types_at(text)
     return _with_earlier(text) if types is not None and _has_same_values(*types) else text
 
 
-def same_casts(text: str, type_: str) -> str:
+def as_earlier_in_cast(text: str, type_: str) -> str:
     """Returns the operand of a cast to the type `type_`, as Spark's JSON has it."""
-    return same_values(text) if _FREE_CASTS.fullmatch(type_) else text
+    return as_earlier_if_same_values(text) if _FREE_CASTS.fullmatch(type_) else text
 
 
 def compared_type(text: str, type_: str) -> str | None:
@@ -129,7 +125,7 @@ def compared_type(text: str, type_: str) -> str | None:
 def _has_same_values(old: DataType, new: DataType) -> bool:
     if isinstance(old, Decimal) and isinstance(new, Decimal):
         return old.scale == new.scale and is_wider(old, new)
-    return has_more_integers(old, new)
+    return _has_more_integers(old, new)
 
 
 def plain_types(text: str) -> str:
@@ -195,7 +191,7 @@ def _types_at(text: str) -> tuple[DataType, DataType] | None:
         before, after = _field(old, name), _field(new, name)
         if before is None or after is None:
             return None
-        old, new = before, after
+        old, new = before.type, after.type
     return old, new
 
 
@@ -203,14 +199,12 @@ def _items_of(type_: DataType) -> DataType | None:
     return type_.element if isinstance(type_, Array) else type_.value if isinstance(type_, Map) else None
 
 
-def _field(type_: DataType, name: str) -> DataType | None:
+def _field(type_: DataType | None, name: str) -> Field | None:
+    """Returns the field of a struct that an expression names, in the letter case of the query or of the declaration."""
     if not isinstance(type_, Struct):
         return None
-    return next((field.type for field in type_.fields if field.name == _plain_name(name)), None)
-
-
-def _plain_name(name: str) -> str:
-    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+    plain = name[1:-1].replace("``", "`") if name.startswith("`") else name
+    return next((field for field in type_.fields if field.name == plain), None) or type_.field(plain)
 
 
 def _with_earlier(text: str) -> str:

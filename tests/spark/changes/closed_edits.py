@@ -65,7 +65,7 @@ def declared(
 
 
 def wider(name: str, text: str, types: tuple[str, str], query: str, expected: str) -> Edit:
-    """Returns a change of the type of a column, in a table of its own, whose name in `query` is TABLE."""
+    """Returns a change of the type of a column, in a table that only this edit reads, TABLE in `query`."""
     query = query.replace("TABLE", f"{{{{ source('shop', '{name}') }}}}")
     columns = (f"k string, id int, v int, {types[0]}", f"k string, id int, v int, {types[1]}")
     return declared(name, text, name, columns, (query, query), expected)

@@ -111,6 +111,14 @@ def test_only_a_field_that_the_model_has_got_is_added(stored: str, given: str, p
     assert table_column_problems("t", table, (), new, new) == (problem,)
 
 
+def test_a_new_field_is_found_in_any_letter_case() -> None:
+    """The run adds a field that the query has got, also if the table spells the column in another way."""
+    table = [OutputColumn("Item", "struct<SKU:int>")]
+    old, new = query(item="struct<sku:int>"), query(item="struct<sku:int,lot:int>")
+
+    assert table_column_problems("t", table, (), new, old) == ()
+
+
 def test_partitions_stay_as_they_are() -> None:
     """A query without partition_by takes those of the table."""
     table = [OutputColumn("a", "int"), OutputColumn("b", "int")]

@@ -41,7 +41,7 @@ class Tombstones:
         """The table of deleted keys. Other keys, or another sequence, have a table of their own."""
         return table_beside(self.table, TOMBSTONES, (*self.keys, "", *self.sequence))
 
-    def create(self) -> None:
+    def prepare(self) -> None:
         """Creates the table of deleted keys, or gives its columns the wider types of the table.
 
         Raises: Spark's errors.

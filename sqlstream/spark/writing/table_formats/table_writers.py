@@ -142,7 +142,7 @@ class MergingWriter(_RecordingWriter):
         """Creates the table and that of its deleted keys, or adds columns. Raises: Spark's errors."""
         super().open()
         if self._keeps_deletes:
-            self._tombstones(self._table, [column.name for column in self._table.columns() or ()]).create()
+            self._tombstones(self._table, [column.name for column in self._table.columns() or ()]).prepare()
 
     @property
     def _keeps_deletes(self) -> bool:

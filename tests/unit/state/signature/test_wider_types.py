@@ -136,6 +136,7 @@ def test_conditions_on_a_wider_column(types: tuple[str, str], condition: Any, co
         (("decimal(10,2)", "decimal(12,3)"), lambda t: call("Cast", column("x", t), dataType="string"), 1),
         ((SKU, LOT), lambda t: call("GetStructField", column("x", t), name="sku"), 0),
         ((SKU, LOT), lambda t: call("GetStructField", column("x", t), name="price"), 0),
+        ((SKU, LOT), lambda t: call("GetStructField", column("x", t), name="SKU"), 0),
         ((SKU, WIDER_PRICE), lambda t: call("GetStructField", column("x", t), name="sku"), 0),
         ((SKU, WIDER_PRICE), lambda t: call("GetStructField", column("x", t), name="price"), 1),
         ((SKU, LOT), lambda t: column("x", t), 1),
