@@ -145,8 +145,13 @@ def triggers(bench: Bench) -> None:
 
 
 def steady_median(batches: Sequence[float]) -> float:
-    """Returns the median without the first fifth, in which the JVM is still warming up."""
-    return statistics.median(batches[len(batches) // 5 :])
+    """Returns the median of the steady batches."""
+    return statistics.median(steady(batches))
+
+
+def steady(batches: Sequence[float]) -> Sequence[float]:
+    """Returns the batches without the first fifth, in which the JVM is still warming up."""
+    return batches[len(batches) // 5 :]
 
 
 def start_times(bench: Bench) -> None:
@@ -198,7 +203,7 @@ def many_queries(bench: Bench) -> None:
     project = write_project(bench.new_folder("twenty"), data, models, sink="nowhere", threads=20)
     memory = measure_memory(command("run"), project)
     found = batches_of_run(project)
-    late = [statistics.quantiles(batches[len(batches) // 5 :], n=20)[-1] for batches in found.values()]
+    late = [statistics.quantiles(steady(batches), n=20)[-1] for batches in found.values()]
     fair = alone * len(models) / (os.cpu_count() or 1)
     print(f"\nd  twenty queries of {min(map(len, found.values()))} batches in one run")
     print(f"   95 of 100 batches take at most {max(late):.0f} ms; alone {alone:.0f} ms, {fair:.0f} ms for a fair share")
@@ -222,14 +227,14 @@ def data_tests(bench: Bench) -> None:
             "by hand": partial(tested_by_hand, bench, model),
         }
         found = {name: statistics.median(times) for name, times in bench.alternate(cases).items()}
-        print(f"\ne  {model}: ms of all batches, {bench.records:,} rows, median of {bench.repeat}")
+        print(f"\ne  {model}: ms of the steady batches, {bench.records:,} rows, median of {bench.repeat}")
         for name, other, limit in (("ten tests", "without tests", 1.1), ("quarantine", "by hand", 0.6)):
             result = verdict(found[name] / found[other], limit)
             print(f"   {name:12} {found[name]:8,.0f}   {other:14} {found[other]:8,.0f}  {result}")
 
 
 def tested(bench: Bench, model: str, properties: str, folder: Path) -> float:
-    """Returns the ms of all batches of a run of `model` with the data tests in `properties`.
+    """Returns the ms of the steady batches of a run of `model` with the data tests in `properties`.
 
     Raises: RuntimeError if the quarantine does not have the few rows that it should have.
     """
@@ -239,12 +244,12 @@ def tested(bench: Bench, model: str, properties: str, folder: Path) -> float:
     if "quarantine" in properties and not 0.003 < quarantined / bench.records < 0.005:
         message = f"{quarantined} of {bench.records} rows of {model} are in quarantine"
         raise RuntimeError(message)
-    return sum(batches_of_run(project)[model])
+    return sum(steady(batches_of_run(project)[model]))
 
 
 def tested_by_hand(bench: Bench, model: str, folder: Path) -> float:
-    """Returns the ms of all batches of a script with the rules of `model`."""
-    return sum(batches_of_script(script(f"tested-{model}", bench.data("tested"), folder, settings()))[model])
+    """Returns the ms of the steady batches of a script with the rules of `model`."""
+    return sum(steady(batches_of_script(script(f"tested-{model}", bench.data("tested"), folder, settings()))[model]))
 
 
 def settings() -> dict[str, str]:

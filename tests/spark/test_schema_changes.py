@@ -14,6 +14,7 @@ from pyarrow import orc
 
 from sqlstream.errors import FindingsError
 from sqlstream.state.runs.progress import BatchProgress
+from tests.services.avro_bytes import avro_long, avro_string, framed
 from tests.services.kafka_topics import Message, Topic
 from tests.spark.conftest import PROJECT, ProjectFolder
 
@@ -225,16 +226,9 @@ def test_a_static_table_and_a_batch_model_see_new_fields(folder: ProjectFolder) 
 def test_new_fields_of_messages(folder: ProjectFolder, topic: Topic, read_parquet: Rows) -> None:
     """Values of Kafka have the same: an error has the position of the message, and a rescued row has it as columns."""
     topic.send_bytes([Message(b'{"id": 1}'), Message(b'{"id": 2, "color": "red", "item": {"lot": 7}}')])
-    servers = f"kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest"
+    keys = f"value_format: json, schema: '{COLUMNS}'"
 
-    def declare(policy: str) -> None:
-        table = (
-            f"{{name: rows, format: kafka, value_format: json, schema: '{COLUMNS}', schema_changes: {policy}, "
-            f"options: {{{servers}}}}}"
-        )
-        folder.write({"sources.yml": f"sources: [{{name: made, tables: [{table}]}}]\n"})
-
-    declare("fail")
+    _declare_messages(folder, topic, f"{keys}, schema_changes: fail")
     finding = folder.result("all_rows").finding
     assert finding is not None
     assert (finding.code, finding.why) == (
@@ -242,11 +236,112 @@ def test_new_fields_of_messages(folder: ProjectFolder, topic: Topic, read_parque
         f"in topic {topic.name}, partition 0, offset 1, they are color, item.lot",
     )
     folder.events.clear()
-    declare("rescue")
+    _declare_messages(folder, topic, f"{keys}, schema_changes: rescue")
     assert folder.result("all_rows").finding is None
     rows = sorted(read_parquet(folder.root / "store/all_rows"), key=lambda row: row["_kafka_offset"])
     assert [json.loads(row["_rescued_data"] or "{}") for row in rows] == [{}, {"color": "red", "item": {"lot": 7}}]
     assert _new_fields(folder) == {"color": 1, "item.lot": 1}
+
+
+@pytest.mark.slow
+def test_new_fields_of_avro_messages(folder: ProjectFolder, topic: Topic, read_parquet: Rows) -> None:
+    """The fields of a writer's schema that the source does not declare are new in its messages, with their values; those
+    of a writer without any are not looked at. A message that cannot be read is corrupt.
+    """
+    sku, lot = {"name": "sku", "type": "string"}, {"name": "lot", "type": ["null", "int"]}
+    item = {"type": "record", "name": "Item", "fields": [sku]}
+    fields = [{"name": "id", "type": "long"}, {"name": "item", "type": item}]
+    more = [
+        {"name": "color", "type": ["null", "string"], "default": None},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    ]
+    wide = [fields[0], {"name": "item", "type": {**item, "fields": [sku, lot]}}, *more]
+    schemas = {number: {"type": "record", "name": "Order", "fields": each} for number, each in ((1, fields), (2, wide))}
+    versions = [{"version": number, "id": number, "schema": schema} for number, schema in schemas.items()]
+    item_2 = avro_string("y") + avro_long(1) + avro_long(7)
+    second = avro_long(2) + item_2 + avro_long(1) + avro_string("red") + avro_long(2) + b"\x01\x00" + avro_long(19_723)
+    messages = [framed(1, avro_long(1) + avro_string("x")), framed(2, second + avro_long(0)), framed(2, b"\x02")]
+    topic.send_bytes([Message(message) for message in messages])
+    folder.write(
+        {
+            "order.avsc": json.dumps(schemas[1]),
+            "registry/orders.json": json.dumps({"subject": "orders", "versions": versions}),
+        }
+    )
+    registry = "schema_registry: {url: 'http://127.0.0.1:1', subject: orders}"
+    keys = f"value_format: avro, schema_file: order.avsc, {registry}, on_corrupt: quarantine, quarantine_sink: lake"
+    _declare_messages(folder, topic, f"{keys}, schema_changes: rescue")
+
+    assert folder.result("all_rows").finding is None
+
+    rows = sorted(read_parquet(folder.root / "store/all_rows"), key=lambda row: row["id"])
+    assert [(row["id"], row["item"]) for row in rows] == [(1, {"sku": "x"}), (2, {"sku": "y"})]
+    assert rows[0]["_rescued_data"] is None
+    assert json.loads(rows[1]["_rescued_data"]) == {
+        "at": "1970-01-01T00:00:00.000Z",
+        "color": "red",
+        "day": "2024-01-01",
+        "item": {"lot": 7},
+        "price": 2.56,
+    }
+    assert _new_fields(folder) == {"color": 1, "price": 1, "day": 1, "at": 1, "item.lot": 1}
+
+    _declare_messages(folder, topic, f"{keys}, schema_changes: fail")
+    finding = folder.result("all_rows", full_refresh=True).finding
+    assert finding is not None
+    assert finding.why == f"in topic {topic.name}, partition 0, offset 1, they are color, price, day, at, item.lot"
+
+
+@pytest.mark.slow
+def test_new_fields_of_change_events(folder: ProjectFolder, topic: Topic, read_parquet: Rows) -> None:
+    """A new column of the database's table is a new field of its events, in each of their forms; the fields around a row
+    are not. A patch declares it.
+    """
+    plain = {"id": 1, "item": {"sku": "x"}}
+    new = {**plain, "item": {"sku": "x", "lot": 7}, "color": "red"}
+    unwrapped = {**new, "id": 6, "__deleted": "false", "__op": "u", "__table": "rows"}
+    document = {"after": json.dumps({**new, "id": 8}), "op": "c", "source": {"connector": "mongodb"}}
+    events = [
+        {"op": "c", "before": None, "after": plain, "ts_ms": 1},
+        {"op": "c", "before": None, "after": {**new, "id": 2}, "transaction": None},
+        {"op": "u", "before": {**new, "id": 3}, "after": {**plain, "id": 3}},
+        {"op": "d", "before": {**new, "id": 4}, "after": None},
+        {"schema": {"type": "struct"}, "payload": {"op": "r", "before": None, "after": {**new, "id": 5}}},
+        unwrapped,
+        {"schema": {"type": "struct"}, "payload": {**unwrapped, "id": 7, "__deleted": "true"}},
+        document,
+    ]
+    topic.send_bytes([Message(json.dumps(event).encode()) for event in events])
+    columns = "{name: id, data_type: int}, {name: item, data_type: 'struct<sku: string>'}"
+    _declare_messages(folder, topic, f"value_format: debezium, columns: [{columns}], schema_changes: evolve")
+    folder.write(
+        {
+            "models/all_rows.sql": "{{ config(sink='lake') }} "
+            "select row.*, op, _rescued_data from {{ source('made', 'rows') }}"
+        }
+    )
+
+    assert folder.result("all_rows").finding is None
+
+    rows = {row["id"]: row for row in read_parquet(folder.root / "store/all_rows")}
+    rescued = {"color": "red", "item": {"lot": 7}}
+    assert {number: json.loads(row["_rescued_data"] or "{}") for number, row in rows.items()} == {
+        **dict.fromkeys((2, 4, 5, 6, 7, 8), rescued),
+        1: {},
+        3: {},
+    }
+    assert _new_fields(folder) == {"color": 6, "item.lot": 6}
+    patch = (folder.root / "target/schema_changes/made.rows.patch").read_text()
+    assert "{name: color, data_type: string}" in patch
+    assert "struct<sku: string, lot: bigint>" in patch
+
+
+def _declare_messages(folder: ProjectFolder, topic: Topic, keys: str) -> None:
+    servers = f"kafka.bootstrap.servers: '{topic.servers}', subscribe: {topic.name}, startingOffsets: earliest"
+    table = f"{{name: rows, format: kafka, options: {{{servers}}}, {keys}}}"
+    folder.write({"sources.yml": f"sources: [{{name: made, tables: [{table}]}}]\n"})
 
 
 @pytest.mark.slow

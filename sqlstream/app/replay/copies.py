@@ -21,7 +21,7 @@ from sqlstream.spark.reading.plain_rows import columns_of, first_rows
 from sqlstream.spark.storage.hadoop import hadoop_copy
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.writing.micro_batches import cached
+from sqlstream.spark.writing.micro_batches import computed_once
 from sqlstream.state.batch_logs import COMMITS_LINES, OFFSETS_LINES, entry_names, is_complete
 from sqlstream.state.repartitions import METADATA_FILE, STATE_FILE
 from sqlstream.state.shown_rows import ShownColumn
@@ -179,9 +179,10 @@ def rerun_batch(frame: DataFrame, checkpoint: str, mode: str, limit: int) -> tup
     found: list[BatchRows] = []
 
     def take(rows: DataFrame, _number: int) -> None:
-        with java_exceptions(), cached(rows):  # once: a second run of the batch would change its state again
-            count = rows.count()
-            found.append(BatchRows(columns_of(rows), first_rows(rows, limit), count))
+        # a second computation would change the state of the batch again
+        with java_exceptions(), computed_once(rows) as kept:
+            count = kept.count()
+            found.append(BatchRows(columns_of(kept), first_rows(kept, limit), count))
 
     progress = run_once(frame, checkpoint, mode, take)
     rows = found[-1] if found else BatchRows(columns_of(frame), (), 0)

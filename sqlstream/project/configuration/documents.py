@@ -151,9 +151,9 @@ class TableDocument(Document):
     )
     schema_changes: Literal["ignore", "fail", "rescue", "evolve"] | None = Field(
         None,
-        description="For JSON and CSV: what to do with fields that are not declared: count them, end the query, keep "
-        "them in the column `_rescued_data`, or also write the declaration that has them. Default: they are not looked "
-        "for.",
+        description="For JSON and CSV, Avro messages and change events: what to do with fields that are not declared: "
+        "count them, end the query, keep them in the column `_rescued_data`, or also write the declaration that has "
+        "them. Default: they are not looked for.",
     )
     timestamp_unit: Literal["seconds", "milliseconds", "microseconds"] | None = Field(
         None, description="For json: the unit of numbers in timestamp columns, counted from 1970."

@@ -23,7 +23,6 @@ from sqlstream.project.messages.message_format import (
     PREFIX,
     PROTOBUF,
     RAW,
-    ROW,
     TEXT,
     MessageFormat,
     change_columns,
@@ -263,7 +262,7 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
     yield from _schema_problems(table, messages, types)
     yield from _registry_problems(table, messages)
     if messages.value_format == DEBEZIUM and messages.columns:
-        yield from _nested_times(table, next(each.type for each in messages.columns if each.name == ROW))
+        yield from _nested_times(table, messages.declared)
     for column in messages.columns:
         if column.name.lower().startswith(PREFIX):
             yield _problem(
@@ -315,8 +314,8 @@ def _registry_problems(table: SourceTable, messages: MessageFormat) -> Iterator[
         )
 
 
-def _nested_times(table: SourceTable, row: DataType) -> Iterator[Finding]:
-    for column in row.fields if isinstance(row, Struct) else ():
+def _nested_times(table: SourceTable, row: Sequence[Field]) -> Iterator[Finding]:
+    for column in row:
         inner = column.type.element if isinstance(column.type, Array) else column.type
         if not isinstance(inner, Primitive) and re.search(r"\b(date|timestamp\w*)\b", str(inner)):
             yield _problem(

@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.columns import fields_of, with_columns
 from sqlstream.project.declarations.on_corrupt import captures_corrupt, option_of
+from sqlstream.project.messages.message_format import AVRO, DEBEZIUM, JSON
 from sqlstream.project.types.data_types import Decimal, Field, Primitive
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 
-JSON, CSV = "json", "csv"
+CSV = "csv"
+
+_TYPED_FILES = ("avro", "parquet", "orc")
+"""The formats of files that have the names and types of their columns."""
 
 RESCUED = "_rescued_data"
 """The column that `schema_changes: rescue` and `evolve` add: the fields that are not declared, as a JSON object."""
@@ -42,15 +46,9 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
     """Yields the errors in `schema_changes` of `table` that the table alone shows."""
     if table.schema_changes is None:
         return
-    parsed = table.format if table.messages is None else table.messages.value_format
-    if parsed != JSON and (parsed != CSV or table.messages is not None):
-        yield _problem(
-            table,
-            "schema_changes",
-            f"sets schema_changes, but its records are neither JSON nor CSV but {quoted(parsed)}",
-            "sqlstream finds new fields only in lines of JSON and CSV files and in messages with value_format: json",
-            "remove `schema_changes`",
-        )
+    problem = _format_problem(table)
+    if problem is not None:
+        yield problem
         return
     if not fields_of(table.spark_schema):
         yield _problem(
@@ -71,6 +69,31 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
         )
     if table.messages is None:
         yield from _file_problems(table)
+
+
+def _format_problem(table: SourceTable) -> Finding | None:
+    """Returns the error about a format whose records do not show fields that are not declared."""
+    is_file = table.messages is None
+    parsed = table.format if table.messages is None else table.messages.value_format
+    if parsed not in ((JSON, CSV) if is_file else (JSON, AVRO, DEBEZIUM)):
+        why = (
+            "sqlstream finds new fields in lines of JSON and CSV files, and in messages with the value_format json, "
+            "avro or debezium"
+        )
+        fix = "remove `schema_changes`"
+        if is_file and parsed in _TYPED_FILES:
+            why = f"Spark's reader of {parsed} files skips fields that are not declared, and does not show them"
+            fix += "; `sqlstream source schema --diff` compares the declaration with the files"
+        return _problem(table, "schema_changes", f"sets schema_changes, but its format is {quoted(parsed)}", why, fix)
+    if not is_file and parsed == AVRO and evolves(table):
+        return _problem(
+            table,
+            "schema_changes",
+            "sets schema_changes: evolve, but its messages are Avro",
+            "their columns come from an Avro schema, to which `sqlstream source schema` adds new ones",
+            "set schema_changes: rescue, which keeps new fields, or fail or ignore",
+        )
+    return None
 
 
 def _file_problems(table: SourceTable) -> Iterator[Finding]:

@@ -75,6 +75,14 @@ class MessageFormat:
         return AVRO in self.formats.values()
 
     @property
+    def declared(self) -> tuple[Field, ...]:
+        """The columns that the project declares: for change events those of their rows."""
+        if self.value_format != DEBEZIUM:
+            return self.columns
+        row = next((column.type for column in self.columns if column.name == ROW), None)
+        return row.fields if isinstance(row, Struct) else ()
+
+    @property
     def lists_unavailable(self) -> bool:
         """Whether a change event says which values it does not have."""
         return lists_unavailable(self.options)

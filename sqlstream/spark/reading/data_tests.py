@@ -11,6 +11,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.functions import (
     array,
     array_compact,
+    array_contains,
+    arrays_overlap,
     col,
     concat,
     count,
@@ -57,9 +59,18 @@ def marked_rows(
     """Returns the rows of `frame` without those that a test drops, but with those to quarantine. These have the tests
     that they violate in the column `ERRORS`, which is null for the other rows. Counts and fails as `tested_rows` does.
     """
-    is_bad = reduce(or_, (~expr(passes(test)) for test in tests if test.action == "quarantine"))
+    is_bad = reduce(or_, (~expr(passes(test)) for test in tests))
     errors = array_compact(array(*(when(~expr(passes(test)), _error(test)) for test in tests)))
-    marked = _counted(frame, tests, counter).select("*", when(is_bad, errors).alias(ERRORS))
+    # each condition is computed once for a row that passes all: the others depend on the column
+    marked = frame.select("*", when(is_bad, errors).alias(ERRORS))
+    names = col(ERRORS).getField("name")
+    if counter is not None:
+        counts = [count_if(array_contains(names, test.name)).alias(test.name) for test in tests]
+        marked = marked.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
+    quarantined = [test.name for test in tests if test.action == "quarantine"]
+    if len(quarantined) < len(tests):
+        is_quarantined = arrays_overlap(names, array(*map(lit, quarantined)))
+        marked = marked.withColumn(ERRORS, when(is_quarantined, col(ERRORS)))
     dropped = [passes(test) for test in tests if test.action == "drop"]
     if dropped:
         marked = marked.filter(col(ERRORS).isNotNull() | expr(" and ".join(dropped)))

@@ -35,7 +35,6 @@ from sqlstream.project.messages.message_format import (
     METADATA,
     PLAIN,
     PROTOBUF,
-    ROW,
     TEXT,
     MessageFormat,
     has_headers,
@@ -45,6 +44,7 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
+    ADDED,
     SCHEMA,
     ConnectParser,
     ConnectValues,
@@ -68,6 +68,9 @@ VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_re
 
 EVENT = "_sqlstream_event"
 """The text of a change event that is written in another way; null for any other message."""
+
+TEXT_OF_VALUE = "_sqlstream_text"
+"""The JSON object in which a source with `schema_changes` has its columns, and others that it does not declare."""
 
 NO_VALUE, NO_KEY = "_sqlstream_no_value", "_sqlstream_no_key"
 """Whether there is no value or key. The bytes themselves would be copied with each row."""
@@ -109,7 +112,11 @@ def read_messages(
     if table.schema_changes is not None:
         topic, partition, offset = (col(name).cast("string") for name in ("topic", "partition", "offset"))
         place = concat(lit("topic "), topic, lit(", partition "), partition, lit(", offset "), offset)
-        new = NewFields(table, struct_of(messages.columns), col("value").cast("string"), options, place)
+        rows = rows.select("*", when(spark_partition_id() >= 0, _text(value, messages)).alias(TEXT_OF_VALUE))
+        parser_options = {} if messages.value_format == AVRO else options
+        prefix = ADDED if messages.value_format == DEBEZIUM else ""
+        declared = struct_of(messages.declared)
+        new = NewFields(table, declared, col(TEXT_OF_VALUE), parser_options, place, added_prefix=prefix)
         rows = new.found(rows, counters.new_fields)
         if rescues(table):
             metadata.append(new.rescued().alias(RESCUED))
@@ -137,6 +144,16 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
         *_problem("key", col(NO_KEY), key.problem(col("key"), col(PARSED_KEY))),
     ]
     return parsed.select("*", (coalesce(*reasons) if reasons else lit(None).cast("string")).alias(REASON))
+
+
+def _text(value: Parser, messages: MessageFormat) -> Column:
+    """Returns the JSON object with the columns of a good message; null if it has no other fields."""
+    data = col("value")
+    if isinstance(value, AvroParser):
+        return value.text(data, messages.declared)
+    if isinstance(value, DebeziumParser):
+        return value.row_text(coalesce(col(EVENT), data.cast("string")), col(VALUE))
+    return data.cast("string")
 
 
 def _once(parser: Parser, data: Column) -> Column:
@@ -170,8 +187,7 @@ def value_parser(messages: MessageFormat, options: Mapping[str, str], checks: Co
     if form == AVRO and messages.avro is not None:
         return AvroParser(messages.avro, options)
     if form == DEBEZIUM:
-        row = next(column.type for column in messages.columns if column.name == ROW)
-        return DebeziumParser(struct_of(row.fields if isinstance(row, Struct) else ()), options)
+        return DebeziumParser(struct_of(messages.declared), options)
     if form == PROTOBUF:
         return ProtobufParser(struct_of(messages.columns), options)
     if form == JSON:

@@ -10,7 +10,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.spark.jvm.late_rows import UnknownLateRowsError, late_rows, rows_before_state
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, computed_once
 from sqlstream.spark.writing.quarantine import NO_BATCH, BatchFolders, check_place, late_query_id, quarantined
 from sqlstream.spark.writing.shared import writer_of
 
@@ -61,16 +61,15 @@ class LateRowsWriter:
         """Writes the batch, and reads its late rows if there are any. Raises: any error of a sink."""
         is_first, self._is_first = self._is_first, False  # a restart begins with a new writer
         if is_first:  # only this batch can be a repeated one, which Delta Lake does not compute again
-            with cached(rows):
-                self._writer.write(rows, batch)
-                rows.count()
+            with computed_once(rows) as kept:
+                self._writer.write(kept, batch)
+                kept.count()
         else:
             self._writer.write(rows, batch)
         (query,) = self._target.frame.sparkSession.streams.active  # each query has its own session
         late = late_rows(query)
         if late is None:
             return
-        found = quarantined(late, batch)
-        with cached(found):  # the ids and the time of a row are the same in each use
+        with computed_once(quarantined(late, batch)) as found:  # the ids and the time of a row are the same in each use
             if not found.isEmpty():
                 self._late.write(found, self._target.batch(batch.id, late_query_id(batch.query_id)))

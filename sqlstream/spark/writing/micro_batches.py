@@ -104,15 +104,26 @@ class SinkTarget:
 
 @contextmanager
 def cached(rows: DataFrame) -> Iterator[None]:
-    """Keeps the rows while the body runs, so that they are computed once. Does nothing if a caller keeps them."""
-    if rows.is_cached:
-        yield
-        return
+    """Caches the rows while the body runs. Spark then knows their size, by which it chooses how to join them."""
     rows.persist()
     try:
         yield
     finally:
         rows.unpersist()
+
+
+@contextmanager
+def computed_once(rows: DataFrame) -> Iterator[DataFrame]:
+    """Returns the rows for several uses in the body: the first use computes them, and Spark keeps them as they are.
+
+    Encoding them, as `cached` does, takes as long as computing simple rows again. If an executor is lost with its rows,
+    the use ends with an error: computed again, the rows could be others.
+    """
+    kept = rows.localCheckpoint(eager=False)
+    try:
+        yield kept
+    finally:
+        kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001 - as DataFrame.unpersist(), not waiting
 
 
 def in_few_files(rows: DataFrame, output: Output) -> DataFrame:

@@ -27,7 +27,7 @@ from sqlstream.compiler.rewrite.data_tests import (
 )
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.storage import storage_for
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, in_few_files
+from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, computed_once, in_few_files
 from sqlstream.spark.writing.outputs import check_output
 from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
 from sqlstream.state.quarantined_rows import QuarantinedRows, quarantined_path, read_quarantined, with_batch
@@ -117,14 +117,14 @@ class QuarantineWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows, which have the column `ERRORS`. Raises: any error of a sink."""
-        with cached(rows):
-            good = rows.where(col(ERRORS).isNull()).drop(ERRORS, ORIGIN)
+        with computed_once(rows) as kept:
+            good = kept.where(col(ERRORS).isNull()).drop(ERRORS, ORIGIN)
             if self._released is not None:
                 good = good.unionByName(self._released)
             self._writer.write(self._check(good), batch)
-            bad = quarantined(rows, batch)
-            number = bad.count()
+            number = kept.where(col(ERRORS).isNotNull()).count()
             if number:
+                bad = quarantined(kept, batch)
                 self._quarantine.write(bad, self._target.batch(batch.id, quarantine_query_id(batch.query_id)))
             self._count.add(batch, number)
 

@@ -15,7 +15,14 @@ from sqlstream.spark.jvm.file_sink import add_batch, file_sink
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.kafka import written_rows
-from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget, cached, discard, in_few_files
+from sqlstream.spark.writing.micro_batches import (
+    BatchWriter,
+    MicroBatch,
+    SinkTarget,
+    computed_once,
+    discard,
+    in_few_files,
+)
 from sqlstream.spark.writing.table_formats.table_writers import CommittingWriter, table_of
 from sqlstream.spark.writing.writers import batch_writer
 from sqlstream.state.batch_logs import SINK_LOG, last_entry
@@ -37,9 +44,9 @@ class SharedWriter:
 
     def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Writes the rows to each sink. Raises: any error of a sink; later sinks do not get the batch then."""
-        with cached(rows):
+        with computed_once(rows) as kept:
             for target, writer in self._parts:
-                writer.write(rows, target.batch(batch.id, batch.query_id))
+                writer.write(kept, target.batch(batch.id, batch.query_id))
 
 
 def writer_of(target: SinkTarget, file_writer: Callable[[SinkTarget, str], BatchWriter]) -> BatchWriter:

@@ -16,7 +16,8 @@ CSV = "format: csv, path: in, schema: id int"
 
 
 def _sources(keys: str) -> dict[str, str]:
-    return {"sources.yml": f"sources: [{{name: shop, tables: [{{name: orders, {keys}}}]}}]\n"}
+    record = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": "int"}]}'
+    return {"sources.yml": f"sources: [{{name: shop, tables: [{{name: orders, {keys}}}]}}]\n", "a.avsc": record}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,8 @@ def _sources(keys: str) -> dict[str, str]:
         ("format: json, path: in, schema: id int -- a comment, schema_changes: rescue", True),
         ("format: json, path: in, schema: id int, schema_changes: ignore", False),
         (f"{KAFKA}, value_format: json, schema: id int, schema_changes: rescue", True),
+        (f"{KAFKA}, value_format: avro, schema_file: a.avsc, schema_changes: rescue", True),
+        (f"{KAFKA}, value_format: debezium, schema: id int, schema_changes: evolve", True),
         (f"{CSV}, options: {{header: true, sep: '\\t', encoding: ISO-8859-1}}, schema_changes: rescue", True),
         (
             "format: json, path: in, schema: id int, options: {encoding: UTF-8, multiLine: false}, schema_changes: fail",
@@ -46,10 +49,16 @@ def test_rescue_adds_the_last_column(keys: str, rescued: bool, tmp_path: Path) -
         (
             "format: parquet, path: in, schema: id int, schema_changes: fail",
             "schema_changes",
-            "records are neither JSON nor CSV",
+            "sets schema_changes, but its format is `parquet`",
         ),
-        (f"{KAFKA}, value_format: text, schema_changes: fail", "schema_changes", "neither JSON nor CSV but `text`"),
-        (f"{KAFKA}, schema_changes: fail", "schema_changes", "neither JSON nor CSV but `kafka`"),
+        ("format: avro, path: in, schema: id int, schema_changes: fail", "schema_changes", "its format is `avro`"),
+        (f"{KAFKA}, value_format: text, schema_changes: fail", "schema_changes", "its format is `text`"),
+        (f"{KAFKA}, schema_changes: fail", "schema_changes", "its format is `kafka`"),
+        (
+            f"{KAFKA}, value_format: avro, schema_file: a.avsc, schema_changes: evolve",
+            "schema_changes",
+            "sets schema_changes: evolve, but its messages are Avro",
+        ),
         ("format: json, path: in, schema_changes: ignore", "schema_changes", "declares no columns"),
         (
             "format: json, path: in, schema: id int, options: {Multiline: true}, schema_changes: fail",

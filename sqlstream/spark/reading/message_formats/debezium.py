@@ -413,9 +413,13 @@ class DebeziumParser(ConnectParser):
             if found is not None:
                 yield each.name, coalesce(found, lit(False))
 
+    def row_text(self, data: Column, parsed: Column) -> Column:
+        """Returns the row of a good event as a JSON object, with the fields that unwrapping adds to it."""
+        is_deletion = self.field(parsed, OPERATION) == DELETE
+        return when(is_deletion, _inside(data, BEFORE)).otherwise(_inside(data, AFTER))
+
     def _other_case(self, data: Column, row: Column) -> Column:
-        text = data.cast("string")
-        inner = coalesce(get_json_object(text, f"$.{PAYLOAD}.{AFTER}"), get_json_object(text, f"$.{AFTER}"))
+        inner = _inside(data.cast("string"), AFTER)
         is_empty = reduce(and_, (row.getField(name).isNull() for name in self.row.names))
         return when(row.isNotNull() & is_empty, other_case(json_object_keys(inner), self.row.names))
 
@@ -457,7 +461,7 @@ def written_otherwise(data: Column) -> Column:
     text = data.cast("string")
     is_wrapped, deleted = get_json_object(text, f"$.{PAYLOAD}.{_DELETED}").isNotNull(), _inside(text, _DELETED)
     is_deletion = deleted == "true"
-    operation = when(is_deletion, DELETE).otherwise(coalesce(_inside(text, "__op"), lit("u")))
+    operation = when(is_deletion, DELETE).otherwise(coalesce(_inside(text, f"{ADDED}op"), lit("u")))
     name = when(is_deletion, f'"{BEFORE}":').otherwise(f'"{AFTER}":')
     parts = when(is_wrapped, concat(regexp_extract(text, _WRAPPED, 1), name, regexp_extract(text, _WRAPPED, 2)))
     row = concat(lit('{"op":"'), operation, lit('",'), parts.otherwise(concat(name, text, lit("}"))))
@@ -596,7 +600,10 @@ _WITHOUT_ROW = (("source", "databaseName", "ddl"), ("status", "id", "event_count
 _CLOCKS = ("ts_ms", "ts_us", "ts_ns")
 """The fields of a heartbeat."""
 
-_DELETED = "__deleted"
+ADDED = "__"
+"""How the names of the fields begin that unwrapping adds to a row."""
+
+_DELETED = f"{ADDED}deleted"
 """The field with which Debezium's ExtractNewRecordState marks rows, if it keeps those of deletions."""
 
 _WRAPPED = rf'(?s)^\s*\{{(.*?)"{PAYLOAD}"\s*:(.*)$'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -28,6 +28,7 @@ from pyspark.sql.functions import (
     replace,
     struct,
     substring,
+    to_json,
     when,
 )
 from pyspark.sql.functions import hex as hex_
@@ -236,15 +237,7 @@ class AvroParser:
 
     def parse(self, data: Column) -> Column:
         """Returns the record within another one; null for a message whose schema is not pinned."""
-        if not self.schemas.writers:
-            return self._read(data, self.schemas.reader)
-        body = substring(data, HEADER_BYTES + 1, MAX_BYTES)
-        branches = [
-            (self._header(data) == lit(_header_of(number)), self._read(body, schema))
-            for number, schema in self.schemas.writers.items()
-        ]
-        (first, found), *others = branches
-        return reduce(lambda chain, branch: chain.when(*branch), others, when(first, found))
+        return self._by_writer(data, lambda body, schema: self._read(body, schema, self.schemas.reader))
 
     def problem(self, data: Column, parsed: Column) -> Column:
         """Returns whether the header or the bytes after it are wrong."""
@@ -270,9 +263,34 @@ class AvroParser:
         """Returns the record."""
         return parsed.getField(WITHIN)
 
-    def _read(self, data: Column, writer: str) -> Column:
+    def text(self, data: Column, declared: Sequence[Field]) -> Column:
+        """Returns a good record as its writer wrote it, as a JSON object; null if it has no fields but the `declared`
+        ones.
+        """
+        known = Struct(tuple(declared))
+
+        def written(body: Column, schema: str) -> Column:
+            if avro_type(schema) == known or not isinstance(avro_type(schema), Struct):
+                return lit(None).cast("string")
+            return to_json(self._read(body, schema, schema).getField(WITHIN), {"ignoreNullFields": "false"})
+
+        return self._by_writer(data, written)
+
+    def _by_writer(self, data: Column, read: Callable[[Column, str], Column]) -> Column:
+        """Returns what `read` returns for the bytes of a record and the schema of its writer; null without one."""
+        if not self.schemas.writers:
+            return read(data, self.schemas.reader)
+        body = substring(data, HEADER_BYTES + 1, MAX_BYTES)
+        branches = [
+            (self._header(data) == lit(_header_of(number)), read(body, schema))
+            for number, schema in self.schemas.writers.items()
+        ]
+        (first, found), *others = branches
+        return reduce(lambda chain, branch: chain.when(*branch), others, when(first, found))
+
+    def _read(self, data: Column, writer: str, reader: str) -> Column:
         # from_avro takes the schema of the writer as an argument, and that of the reader as an option
-        options = {**self.options, "mode": "PERMISSIVE", "avroSchema": _in_record(self.schemas.reader)}
+        options = {**self.options, "mode": "PERMISSIVE", "avroSchema": _in_record(reader)}
         return from_avro(data, _in_record(writer), options)
 
     @staticmethod
