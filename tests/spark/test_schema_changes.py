@@ -256,13 +256,18 @@ def test_new_fields_of_avro_messages(folder: ProjectFolder, topic: Topic, read_p
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
         {"name": "day", "type": {"type": "int", "logicalType": "date"}},
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "opens", "type": {"type": "long", "logicalType": "time-micros"}},
     ]
     wide = [fields[0], {"name": "item", "type": {**item, "fields": [sku, lot]}}, *more]
     schemas = {number: {"type": "record", "name": "Order", "fields": each} for number, each in ((1, fields), (2, wide))}
     versions = [{"version": number, "id": number, "schema": schema} for number, schema in schemas.items()]
     item_2 = avro_string("y") + avro_long(1) + avro_long(7)
     second = avro_long(2) + item_2 + avro_long(1) + avro_string("red") + avro_long(2) + b"\x01\x00" + avro_long(19_723)
-    messages = [framed(1, avro_long(1) + avro_string("x")), framed(2, second + avro_long(0)), framed(2, b"\x02")]
+    messages = [
+        framed(1, avro_long(1) + avro_string("x")),
+        framed(2, second + avro_long(0) + avro_long(9)),
+        framed(2, b"\x02"),
+    ]
     topic.send_bytes([Message(message) for message in messages])
     folder.write(
         {
@@ -274,8 +279,10 @@ def test_new_fields_of_avro_messages(folder: ProjectFolder, topic: Topic, read_p
     keys = f"value_format: avro, schema_file: order.avsc, {registry}, on_corrupt: quarantine, quarantine_sink: lake"
     _declare_messages(folder, topic, f"{keys}, schema_changes: rescue")
 
-    assert folder.result("all_rows").finding is None
+    assert [result.finding for result in folder.run().results] == [None, None]
 
+    (corrupt,) = read_parquet(folder.root / "store/made__rows__corrupt")
+    assert (corrupt["offset"], corrupt["reason"]) == (2, "the value cannot be read with its Avro schema")
     rows = sorted(read_parquet(folder.root / "store/all_rows"), key=lambda row: row["id"])
     assert [(row["id"], row["item"]) for row in rows] == [(1, {"sku": "x"}), (2, {"sku": "y"})]
     assert rows[0]["_rescued_data"] is None
@@ -284,14 +291,18 @@ def test_new_fields_of_avro_messages(folder: ProjectFolder, topic: Topic, read_p
         "color": "red",
         "day": "2024-01-01",
         "item": {"lot": 7},
+        "opens": 9,
         "price": 2.56,
     }
-    assert _new_fields(folder) == {"color": 1, "price": 1, "day": 1, "at": 1, "item.lot": 1}
+    assert _new_fields(folder) == {"color": 1, "price": 1, "day": 1, "at": 1, "opens": 1, "item.lot": 1}
 
     _declare_messages(folder, topic, f"{keys}, schema_changes: fail")
-    finding = folder.result("all_rows", full_refresh=True).finding
+    results = {result.model: result for result in folder.run(full_refresh=True).results}
+    finding = results["all_rows"].finding
     assert finding is not None
-    assert finding.why == f"in topic {topic.name}, partition 0, offset 1, they are color, price, day, at, item.lot"
+    assert (
+        finding.why == f"in topic {topic.name}, partition 0, offset 1, they are color, price, day, at, opens, item.lot"
+    )
 
 
 @pytest.mark.slow

@@ -272,7 +272,8 @@ class AvroParser:
         def written(body: Column, schema: str) -> Column:
             if avro_type(schema) == known or not isinstance(avro_type(schema), Struct):
                 return lit(None).cast("string")
-            return to_json(self._read(body, schema, schema).getField(WITHIN), {"ignoreNullFields": "false"})
+            record = self._read(body, schema, _without_times_of_day(schema)).getField(WITHIN)
+            return to_json(record, {"ignoreNullFields": "false"})
 
         return self._by_writer(data, written)
 
@@ -331,6 +332,16 @@ def _header_of(number: int) -> bytearray:
 def _in_record(schema: str) -> str:
     field = {"name": WITHIN, "type": json.loads(schema)}
     return json.dumps({"type": "record", "name": "sqlstream_message", "fields": [field]})
+
+
+def _without_times_of_day(schema: str) -> str:
+    """Returns the schema with numbers in place of times of day, which Spark 4.1 cannot write as JSON."""
+
+    def plain(each: dict[str, object]) -> dict[str, object]:
+        is_time = each.get("logicalType") == "time-micros"
+        return {name: value for name, value in each.items() if not (is_time and name == "logicalType")}
+
+    return json.dumps(json.loads(schema, object_hook=plain))
 
 
 def struct_of(columns: Sequence[Field]) -> StructType:
