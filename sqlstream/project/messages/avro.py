@@ -33,7 +33,7 @@ LOGICAL = {
 }
 """Logical types that change Spark's type. Spark ignores all others but decimals."""
 
-_NAMED = ("record", "enum", "fixed")
+NAMED = ("record", "enum", "fixed")
 
 
 class AvroSchemaError(ValueError):
@@ -68,14 +68,14 @@ class _Converter:
         kind = schema.get("type")
         if isinstance(kind, dict | list):
             return self.convert(kind, namespace)
-        if kind in _NAMED:
+        if kind in NAMED:
             return self._named(schema, kind, namespace)
         if kind == "array":
             return Array(self.convert(schema.get("items"), namespace))
         if kind == "map":
             return Map(Primitive("string"), self.convert(schema.get("values"), namespace))
         if kind == "bytes" and schema.get("logicalType") == "decimal":
-            return _decimal(schema)
+            return decimal_of(schema)
         logical = LOGICAL.get((str(kind), str(schema.get("logicalType"))))
         return logical or self._by_name(str(kind), namespace)
 
@@ -93,9 +93,7 @@ class _Converter:
         return found
 
     def _named(self, schema: Mapping[str, Any], kind: str, namespace: str) -> DataType:
-        name = str(schema.get("name", ""))
-        inner = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
-        full = name if "." in name or not inner else f"{inner}.{name}"
+        full, inner = full_name(schema, namespace)
         self._open.add(full)
         found = self._record(schema, inner) if kind == "record" else _leaf(schema, kind)
         self._open.discard(full)
@@ -123,13 +121,21 @@ class _Converter:
         return Struct(tuple(Field(f"member{at}", kind) for at, kind in enumerate(types)))
 
 
+def full_name(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+    """Returns the full name of a named type, and the namespace of the types within it."""
+    name = str(schema.get("name", ""))
+    inner = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
+    return (name if "." in name or not inner else f"{inner}.{name}"), inner
+
+
 def _leaf(schema: Mapping[str, Any], kind: str) -> DataType:
     if kind == "enum":
         return Primitive("string")
-    return _decimal(schema) if schema.get("logicalType") == "decimal" else Primitive("binary")
+    return decimal_of(schema) if schema.get("logicalType") == "decimal" else Primitive("binary")
 
 
-def _decimal(schema: Mapping[str, Any]) -> DataType:
+def decimal_of(schema: Mapping[str, Any]) -> Decimal:
+    """Returns the type of a decimal in bytes, or in those of a fixed type."""
     return Decimal(int(schema.get("precision", 10)), int(schema.get("scale", 0)))
 
 

@@ -37,6 +37,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from sqlstream.project.declarations.on_corrupt import CORRUPT_OPTION
 from sqlstream.project.messages.avro import AvroSchemas, avro_type
+from sqlstream.project.messages.avro_resolution import read_as
 from sqlstream.project.types.data_types import Field, Struct, columns_ddl
 from sqlstream.spark.reading.corrupt import with_corrupt
 from sqlstream.state.signature.source_checks import CORRUPT
@@ -237,7 +238,9 @@ class AvroParser:
 
     def parse(self, data: Column) -> Column:
         """Returns the record within another one; null for a message whose schema is not pinned."""
-        return self._by_writer(data, lambda body, schema: self._read(body, schema, self.schemas.reader))
+        return self._by_writer(
+            data, lambda body, schema: self._read(body, schema, read_as(self.schemas.reader, schema)[0])
+        )
 
     def problem(self, data: Column, parsed: Column) -> Column:
         """Returns whether the header or the bytes after it are wrong."""
@@ -248,11 +251,15 @@ class AvroParser:
         is_framed = (length(data) >= HEADER_BYTES) & (substring(data, 1, 1) == lit(bytearray(1)))
         number = conv(hex_(substring(data, 2, 4)), 16, 10)
         missing = concat(lit("has the schema id "), number, lit(f", which is not in {self.schemas.path}"))
-        return (
-            when(~is_framed, "does not begin with a schema id")
-            .when(~self._header(data).isin([_header_of(number) for number in self.schemas.writers]), missing)
-            .otherwise(unread)
+        found = when(~is_framed, "does not begin with a schema id").when(
+            ~self._header(data).isin([_header_of(number) for number in self.schemas.writers]), missing
         )
+        for each, schema in self.schemas.writers.items():
+            misread = read_as(self.schemas.reader, schema)[1]
+            if misread is not None:
+                reason = f"has the schema id {each}, in which {misread}"
+                found = found.when(self._header(data) == lit(_header_of(each)), reason)
+        return found.otherwise(unread)
 
     def field(self, parsed: Column, name: str) -> Column:
         """Returns a field of the record; the value itself if the schema is not that of a record."""
