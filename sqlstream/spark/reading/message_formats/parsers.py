@@ -36,7 +36,7 @@ from pyspark.sql.protobuf.functions import from_protobuf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from sqlstream.project.declarations.on_corrupt import CORRUPT_OPTION
-from sqlstream.project.messages.avro import AvroSchemas, avro_type
+from sqlstream.project.messages.avro import AvroSchemaError, AvroSchemas, avro_type
 from sqlstream.project.messages.avro_resolution import read_as
 from sqlstream.project.types.data_types import Field, Struct, columns_ddl
 from sqlstream.spark.reading.corrupt import with_corrupt
@@ -272,12 +272,16 @@ class AvroParser:
 
     def text(self, data: Column, declared: Sequence[Field]) -> Column:
         """Returns a good record as its writer wrote it, as a JSON object; null if it has no fields but the `declared`
-        ones.
+        ones, or if Spark cannot read them.
         """
         known = Struct(tuple(declared))
 
         def written(body: Column, schema: str) -> Column:
-            if avro_type(schema) == known or not isinstance(avro_type(schema), Struct):
+            try:
+                kind = avro_type(schema)
+            except AvroSchemaError:  # such as a record that contains itself in a field that is not declared
+                kind = known
+            if kind == known or not isinstance(kind, Struct):
                 return lit(None).cast("string")
             record = self._read(body, schema, _without_times_of_day(schema)).getField(WITHIN)
             return to_json(record, {"ignoreNullFields": "false"})
