@@ -151,7 +151,7 @@ class TableDocument(Document):
     )
     schema_changes: Literal["ignore", "fail", "rescue", "evolve"] | None = Field(
         None,
-        description="For JSON and CSV, Avro messages and change events: what to do with fields that are not declared: "
+        description="For JSON and CSV files, and JSON, Avro and Debezium messages: what to do with undeclared fields: "
         "count them, end the query, keep them in the column `_rescued_data`, or also write the declaration that has "
         "them. Default: they are not looked for.",
     )

@@ -50,7 +50,8 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
     if problem is not None:
         yield problem
         return
-    if not fields_of(table.spark_schema):
+    is_avro = table.messages is not None and table.messages.value_format == AVRO  # its columns can still be unknown
+    if not fields_of(table.spark_schema) and not is_avro:
         yield _problem(
             table,
             "schema_changes",
@@ -90,8 +91,8 @@ def _format_problem(table: SourceTable) -> Finding | None:
             table,
             "schema_changes",
             "sets schema_changes: evolve, but its messages are Avro",
-            "their columns come from an Avro schema, to which `sqlstream source schema` adds new ones",
-            "set schema_changes: rescue, which keeps new fields, or fail or ignore",
+            "their columns come from an Avro schema, so there is no declaration that a run could write",
+            "set schema_changes: rescue, fail or ignore, and add new fields to schema_file or columns",
         )
     return None
 

@@ -33,6 +33,8 @@ LOGICAL = {
 }
 """Logical types that change Spark's type. Spark ignores all others but decimals."""
 
+MOST_DIGITS = 38
+
 NAMED = ("record", "enum", "fixed")
 
 
@@ -135,7 +137,10 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> DataType:
 
 
 def decimal_of(schema: Mapping[str, Any]) -> Decimal:
-    """Returns the type of a decimal in bytes, or in those of a fixed type."""
+    """Returns the type of a decimal in bytes, or in those of a fixed type. Raises: AvroSchemaError."""
+    if int(schema.get("precision", 10)) > MOST_DIGITS:
+        message = f"a decimal of {schema['precision']} digits has more than the {MOST_DIGITS} of Spark's"
+        raise AvroSchemaError(message)
     return Decimal(int(schema.get("precision", 10)), int(schema.get("scale", 0)))
 
 

@@ -182,6 +182,11 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
     checker.checkForStreaming(analyzed(frame), java_output_mode(frame.sparkSession, output_mode))
 
 
+def free_rows(rows: DataFrame) -> None:
+    """Frees the rows of a frame that `localCheckpoint` returned, without waiting for it."""
+    rows._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001 - PySpark frees only what it has cached
+
+
 def java_output_mode(session: SparkSession, name: str) -> Any:
     """Returns Spark's output mode append, update or complete."""
     return getattr(java_class(session, "org.apache.spark.sql.streaming.OutputMode"), name.capitalize())()

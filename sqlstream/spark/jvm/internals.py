@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.spark_versions import is_later
@@ -65,6 +65,11 @@ def is_missing(error: BaseException) -> bool:
     if causes[0].kind == "py4j.protocol.Py4JError":  # py4j's message for a class, a method or a constructor
         return "does not exist" in str(error)
     return any(_MISSING.match(f"{cause.kind}: {cause.words}") for cause in causes)
+
+
+def free_rows(rows: DataFrame) -> None:
+    """Frees the rows that `localCheckpoint` keeps. Without the internal, Spark does so when nothing refers to them."""
+    call_internal(rows.sparkSession, "rows that are kept", lambda: gateway.free_rows(rows), lambda: None)
 
 
 def phase_of(query: StreamingQuery) -> Phase | None:

@@ -185,7 +185,7 @@ def value_parser(messages: MessageFormat, options: Mapping[str, str], checks: Co
     """Returns the parser of values; `options` are those of `messages` with all secrets. `checks` reads their times."""
     form = messages.value_format
     if form == AVRO and messages.avro is not None:
-        return AvroParser(messages.avro, options)
+        return AvroParser(messages.avro, options, [column.name for column in messages.columns])
     if form == DEBEZIUM:
         return DebeziumParser(struct_of(messages.declared), options)
     if form == PROTOBUF:

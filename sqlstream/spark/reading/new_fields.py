@@ -88,7 +88,7 @@ class NewFields:
     """The fields of JSON objects that are not in `declared`, the columns of `table`. `text` has the object, and `place`
     where it is, for messages; `file` is the path of its file, null or None without one. `options` are those of the
     parser, with all secrets. With `has_texts` all values are texts, of which some are numbers and booleans. Fields that
-    begin with `added_prefix` are not of the record.
+    begin with `added_prefix` are ignored.
     """
 
     table: SourceTable

@@ -38,6 +38,7 @@ from sqlstream.project.databases.statements import is_listed
 from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
+from sqlstream.spark.jvm.internals import free_rows
 from sqlstream.spark.secrets import Secrets
 
 
@@ -104,7 +105,12 @@ class SinkTarget:
 
 @contextmanager
 def cached(rows: DataFrame) -> Iterator[None]:
-    """Caches the rows while the body runs. Spark then knows their size, by which it chooses how to join them."""
+    """Caches the rows while the body runs, if no caller keeps them. Spark then knows their size, by which it chooses
+    how to join them.
+    """
+    if rows.is_cached:
+        yield
+        return
     rows.persist()
     try:
         yield
@@ -114,16 +120,21 @@ def cached(rows: DataFrame) -> Iterator[None]:
 
 @contextmanager
 def computed_once(rows: DataFrame) -> Iterator[DataFrame]:
-    """Returns the rows for several uses in the body: the first use computes them, and Spark keeps them as they are.
+    """Returns the rows for several uses in the body: the first use computes them, and Spark keeps them as they are,
+    if no caller keeps them.
 
     Encoding them, as `cached` does, takes as long as computing simple rows again. If an executor is lost with its rows,
     the use ends with an error: computed again, the rows could be others.
     """
+    if rows.is_cached:
+        yield rows
+        return
     kept = rows.localCheckpoint(eager=False)
+    kept.is_cached = True
     try:
         yield kept
     finally:
-        kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001 - as DataFrame.unpersist(), not waiting
+        free_rows(kept)
 
 
 def in_few_files(rows: DataFrame, output: Output) -> DataFrame:

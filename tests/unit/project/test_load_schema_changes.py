@@ -109,3 +109,11 @@ def test_where_they_cannot_be(keys: str, where: str, message: str, tmp_path: Pat
     start = _sources(keys)["sources.yml"].index(where)
     places = [finding.location for finding in findings]
     assert any(place is not None and start < place.column < start + 30 for place in places)
+
+
+def test_the_schema_of_a_registry_need_not_be_pinned_yet(tmp_path: Path) -> None:
+    """`sqlstream source schema` loads the source before it pins the columns."""
+    registry = "schema_registry: {url: 'http://localhost:1', subject: orders}"
+    (table,) = load_good(tmp_path, _sources(f"{KAFKA}, value_format: avro, {registry}, schema_changes: rescue")).sources
+
+    assert table.schema_changes == "rescue"

@@ -235,6 +235,8 @@ class AvroParser:
 
     schemas: AvroSchemas
     options: Mapping[str, str]
+    columns: Sequence[str] = ()
+    """The fields of the record that are read; all by default."""
 
     def parse(self, data: Column) -> Column:
         """Returns the record within another one; null for a message whose schema is not pinned."""
@@ -255,10 +257,11 @@ class AvroParser:
             ~self._header(data).isin([_header_of(number) for number in self.schemas.writers]), missing
         )
         for each, schema in self.schemas.writers.items():
-            misread = read_as(self.schemas.reader, schema)[1]
-            if misread is not None:
-                reason = f"has the schema id {each}, in which {misread}"
-                found = found.when(self._header(data) == lit(_header_of(each)), reason)
+            for name, misread in read_as(self.schemas.reader, schema)[1].items():
+                if not self.columns or not name or name in self.columns:
+                    has_value = self._header(data) == lit(_header_of(each))
+                    has_value &= self.field(parsed, name).isNotNull()
+                    found = found.when(has_value, f"has the schema id {each}, in which {misread}")
         return found.otherwise(unread)
 
     def field(self, parsed: Column, name: str) -> Column:
@@ -283,7 +286,7 @@ class AvroParser:
                 kind = known
             if kind == known or not isinstance(kind, Struct):
                 return lit(None).cast("string")
-            record = self._read(body, schema, _without_times_of_day(schema)).getField(WITHIN)
+            record = self._read(body, schema, _for_json(schema, self.schemas.reader)).getField(WITHIN)
             return to_json(record, {"ignoreNullFields": "false"})
 
         return self._by_writer(data, written)
@@ -345,14 +348,23 @@ def _in_record(schema: str) -> str:
     return json.dumps({"type": "record", "name": "sqlstream_message", "fields": [field]})
 
 
-def _without_times_of_day(schema: str) -> str:
-    """Returns the schema with numbers in place of times of day, which Spark 4.1 cannot write as JSON."""
+def _for_json(writer: str, reader: str) -> str:
+    """Returns the schema of a record with numbers in place of times of day, which Spark 4.1 cannot write as JSON, and
+    with the reader's names of its fields.
+    """
 
     def plain(each: dict[str, object]) -> dict[str, object]:
         is_time = each.get("logicalType") == "time-micros"
         return {name: value for name, value in each.items() if not (is_time and name == "logicalType")}
 
-    return json.dumps(json.loads(schema, object_hook=plain))
+    written, read = json.loads(writer, object_hook=plain), json.loads(reader)
+    known = {field["name"] for field in written["fields"]}
+    for field in read.get("fields", ()) if isinstance(read, dict) else ():
+        before = next((name for name in field.get("aliases", ()) if name in known), None)
+        if field["name"] not in known and before is not None:
+            (renamed,) = (each for each in written["fields"] if each["name"] == before)
+            renamed |= {"name": field["name"], "aliases": [before]}
+    return json.dumps(written)
 
 
 def struct_of(columns: Sequence[Field]) -> StructType:
