@@ -1,6 +1,6 @@
 """What happens when the data of a source changes is what the table in docs/schema-changes.md says, for each format.
 
-The table is written by hand, as the failures of these tests say.
+The table is edited by hand: a test that fails prints what it should say.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def test_changes_follow_the_table(form: str, session: SparkSession, tmp_path: Pa
 
 
 def _of_messages(spark: SparkSession, root: Path) -> dict[str, str]:
-    """Returns what happens to messages of Avro: each has the schema of a version of its own."""
+    """Returns what happens to messages of Avro. The schema of each is another version."""
     cases = {number: name for number, name in CASES.items() if name in expected("Kafka, Avro")}
     schemas, messages = {}, []
     for number, name in cases.items():

@@ -120,6 +120,41 @@ def test_each_record_is_read_by_its_writers_schema(
 
 
 @pytest.mark.slow
+def test_values_can_be_unions_of_records(folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet) -> None:
+    """Times have the unit of their writer, also there; a number that would be misread makes the message corrupt."""
+
+    def union(kind: str, logical: str) -> list[object]:
+        at = {"name": "at", "type": {"type": kind, "logicalType": logical}}
+        return [
+            {"type": "record", "name": "Paid", "fields": [at]},
+            {"type": "record", "name": "Sent", "fields": [{"name": "weight", "type": "long"}]},
+        ]
+
+    schemas = (union("int", "date"), union("long", "timestamp-millis"), union("long", "timestamp-micros"))
+    versions = [{"version": number, "id": number, "schema": schema} for number, schema in enumerate(schemas, start=1)]
+    folder.write({"registry/orders.json": json.dumps({"subject": "orders", "versions": versions})})
+    registry = "schema_registry: {url: 'http://127.0.0.1:1', subject: orders}"
+    declare(folder, topic, f"value_format: avro, {registry}, schema_changes: rescue")
+    seconds = 1_767_225_600
+    paid = (framed(1, avro_long(0) + avro_long(20_454)), framed(2, avro_long(0) + avro_long(seconds * 1_000)))
+    sent = framed(3, avro_long(1) + avro_long(5))
+    topic.send_bytes(
+        [Message(each) for each in (*paid, framed(3, avro_long(0) + avro_long(seconds * 1_000_000)), sent)]
+    )
+
+    assert {result.finding for result in folder.run().results} == {None}
+
+    rows = sorted(read_parquet(folder.root / "store/orders"), key=lambda row: row["_kafka_offset"])
+    assert [row["member0"] and str(row["member0"]["at"]) for row in rows] == [*["2026-01-01 00:00:00"] * 2, None]
+    assert [(row["member1"], row["_rescued_data"]) for row in rows] == [*[(None, None)] * 2, ({"weight": 5}, None)]
+    (corrupt,) = read_parquet(folder.root / "store/bus__orders__corrupt")
+    assert (corrupt["offset"], corrupt["reason"]) == (
+        0,
+        "the value has the schema id 1, in which `at` is date, and would be read as timestamp-micros",
+    )
+
+
+@pytest.mark.slow
 def test_messages_without_ids_are_read_by_a_schema_file(
     folder: ProjectFolder, topic: Topic, read_parquet: ReadParquet
 ) -> None:

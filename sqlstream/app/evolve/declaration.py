@@ -53,7 +53,7 @@ def evolve(root: Path, table: SourceTable, found: Struct) -> Evolution:
             return Evolution(
                 columns, declared.path, *(None if text is None else bom + text for text in (before, after))
             )
-    fields = fields_of(table.spark_schema) if table.messages is None else table.messages.declared
+    fields = fields_of(table.spark_schema) if table.messages is None else table.messages.record_columns
     known = [each for each in fields if each.name != RESCUED]
     return Evolution(new_columns(known, found, _taken(table, found)), table.location.path)
 

@@ -262,7 +262,7 @@ def _value_problems(table: SourceTable, messages: MessageFormat) -> Iterator[Fin
     yield from _schema_problems(table, messages, types)
     yield from _registry_problems(table, messages)
     if messages.value_format == DEBEZIUM and messages.columns:
-        yield from _nested_times(table, messages.declared)
+        yield from _nested_times(table, messages.record_columns)
     for column in messages.columns:
         if column.name.lower().startswith(PREFIX):
             yield _problem(

@@ -50,8 +50,7 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
     if problem is not None:
         yield problem
         return
-    is_avro = table.messages is not None and table.messages.value_format == AVRO  # its columns can still be unknown
-    if not fields_of(table.spark_schema) and not is_avro:
+    if not fields_of(table.spark_schema) and _parsed_format(table) != AVRO:  # whose schema need not be pinned yet
         yield _problem(
             table,
             "schema_changes",
@@ -74,8 +73,7 @@ def schema_change_problems(table: SourceTable) -> Iterator[Finding]:
 
 def _format_problem(table: SourceTable) -> Finding | None:
     """Returns the error about a format whose records do not show fields that are not declared."""
-    is_file = table.messages is None
-    parsed = table.format if table.messages is None else table.messages.value_format
+    parsed, is_file = _parsed_format(table), table.messages is None
     if parsed not in ((JSON, CSV) if is_file else (JSON, AVRO, DEBEZIUM)):
         why = (
             "sqlstream finds new fields in lines of JSON and CSV files, and in messages with the value_format json, "
@@ -86,7 +84,7 @@ def _format_problem(table: SourceTable) -> Finding | None:
             why = f"Spark's reader of {parsed} files skips fields that are not declared, and does not show them"
             fix += "; `sqlstream source schema --diff` compares the declaration with the files"
         return _problem(table, "schema_changes", f"sets schema_changes, but its format is {quoted(parsed)}", why, fix)
-    if not is_file and parsed == AVRO and evolves(table):
+    if parsed == AVRO and evolves(table):
         return _problem(
             table,
             "schema_changes",
@@ -95,6 +93,10 @@ def _format_problem(table: SourceTable) -> Finding | None:
             "set schema_changes: rescue, fail or ignore, and add new fields to schema_file or columns",
         )
     return None
+
+
+def _parsed_format(table: SourceTable) -> str:
+    return table.format if table.messages is None else table.messages.value_format
 
 
 def _file_problems(table: SourceTable) -> Iterator[Finding]:

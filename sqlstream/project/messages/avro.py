@@ -33,7 +33,7 @@ LOGICAL = {
 }
 """Logical types that change Spark's type. Spark ignores all others but decimals."""
 
-MOST_DIGITS = 38
+_MOST_DIGITS = 38
 
 NAMED = ("record", "enum", "fixed")
 
@@ -77,7 +77,7 @@ class _Converter:
         if kind == "map":
             return Map(Primitive("string"), self.convert(schema.get("values"), namespace))
         if kind == "bytes" and schema.get("logicalType") == "decimal":
-            return decimal_of(schema)
+            return _decimal(schema)
         logical = LOGICAL.get((str(kind), str(schema.get("logicalType"))))
         return logical or self._by_name(str(kind), namespace)
 
@@ -133,13 +133,12 @@ def full_name(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
 def _leaf(schema: Mapping[str, Any], kind: str) -> DataType:
     if kind == "enum":
         return Primitive("string")
-    return decimal_of(schema) if schema.get("logicalType") == "decimal" else Primitive("binary")
+    return _decimal(schema) if schema.get("logicalType") == "decimal" else Primitive("binary")
 
 
-def decimal_of(schema: Mapping[str, Any]) -> Decimal:
-    """Returns the type of a decimal in bytes, or in those of a fixed type. Raises: AvroSchemaError."""
-    if int(schema.get("precision", 10)) > MOST_DIGITS:
-        message = f"a decimal of {schema['precision']} digits has more than the {MOST_DIGITS} of Spark's"
+def _decimal(schema: Mapping[str, Any]) -> DataType:
+    if int(schema.get("precision", 10)) > _MOST_DIGITS:
+        message = f"it has a decimal of {schema['precision']} digits, and Spark's have at most {_MOST_DIGITS}"
         raise AvroSchemaError(message)
     return Decimal(int(schema.get("precision", 10)), int(schema.get("scale", 0)))
 

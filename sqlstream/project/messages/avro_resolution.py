@@ -103,25 +103,31 @@ class _Resolution:
         self._compare(reader, writer, path)
 
     def _compare(self, reader: _Type, writer: _Type, path: str) -> None:
-        one, other = _logical(reader), _logical(writer)
-        time, written_time = _TIME.fullmatch(one or ""), _TIME.fullmatch(other or "")
-        if time is not None and written_time is not None:
-            unit = f"{time[1]}timestamp-{written_time[2]}"
-            # a named type of the reader can have the values of several types of the writer
-            if self._units.setdefault(id(reader.schema), unit) == unit:
-                reader.schema["logicalType"] = unit
-                return
-        elif reader.kind != writer.kind and {reader.kind, writer.kind} == {"string", "bytes"}:
-            if one is None and other is None:
-                return
-        elif one is None or other is None or one == other:
-            return
-        scales = [_DECIMAL.fullmatch(each or "") for each in (one, other)]
-        if scales[0] is not None and scales[1] is not None and scales[0][1] == scales[1][1]:
-            return
-        field = re.split(r"[.\[]", path)[0]
-        text = f"`{path or 'value'}` is {other or writer.kind}, and would be read as {one or reader.kind}"
-        self.misread.setdefault(field, text)
+        unit = _written_unit(reader, writer)
+        # a named type of the reader can have the values of several types of the writer
+        if unit is not None and self._units.setdefault(id(reader.schema), unit) == unit:
+            reader.schema["logicalType"] = unit
+        elif unit is not None or not _means_the_same(reader, writer):
+            was, now = (_logical(each) or each.kind for each in (writer, reader))
+            field = re.split(r"[.\[]", path)[0]
+            self.misread.setdefault(field, f"`{path or 'value'}` is {was}, and would be read as {now}")
+
+
+def _written_unit(reader: _Type, writer: _Type) -> str | None:
+    """Returns the reader's logical type of a time with the unit of the writer; None if they are not times."""
+    time, written = _TIME.fullmatch(_logical(reader) or ""), _TIME.fullmatch(_logical(writer) or "")
+    return None if time is None or written is None else f"{time[1]}timestamp-{written[2]}"
+
+
+def _means_the_same(reader: _Type, writer: _Type) -> bool:
+    """Returns whether a value of the writer has the same meaning for the reader, who may take a number as it is."""
+    read, written = _logical(reader), _logical(writer)
+    if {reader.kind, writer.kind} == {"string", "bytes"}:
+        return read is None and written is None
+    scales = [_DECIMAL.fullmatch(each or "") for each in (read, written)]
+    if scales[0] is not None and scales[1] is not None:
+        return scales[0][1] == scales[1][1]
+    return read is None or written is None or read == written
 
 
 def _branch_for(writer: _Type, read: list[_Type]) -> _Type | None:

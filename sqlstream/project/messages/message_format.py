@@ -75,8 +75,8 @@ class MessageFormat:
         return AVRO in self.formats.values()
 
     @property
-    def declared(self) -> tuple[Field, ...]:
-        """The columns that the project declares: for change events those of their rows."""
+    def record_columns(self) -> tuple[Field, ...]:
+        """The columns of a record: of the value, and for change events those of the row in it."""
         if self.value_format != DEBEZIUM:
             return self.columns
         row = next((column.type for column in self.columns if column.name == ROW), None)

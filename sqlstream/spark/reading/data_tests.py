@@ -4,6 +4,7 @@ query.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
@@ -45,7 +46,7 @@ def tested_rows(
     the violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
     """
     shown = _shown(frame)
-    frame = _counted(frame, tests, counter)
+    frame = _counted(frame, counter, {test.name: ~expr(passes(test)) for test in tests})
     for condition in kept_rows(tests):
         frame = frame.filter(condition)
     for test in (test for test in tests if test.action == "fail"):
@@ -64,9 +65,7 @@ def marked_rows(
     # each condition is computed once for a row that passes all: the others depend on the column
     marked = frame.select("*", when(is_bad, errors).alias(ERRORS))
     names = col(ERRORS).getField("name")
-    if counter is not None:
-        counts = [count_if(array_contains(names, test.name)).alias(test.name) for test in tests]
-        marked = marked.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
+    marked = _counted(marked, counter, {test.name: array_contains(names, test.name) for test in tests})
     quarantined = [test.name for test in tests if test.action == "quarantine"]
     if len(quarantined) < len(tests):
         is_quarantined = arrays_overlap(names, array(*map(lit, quarantined)))
@@ -96,10 +95,11 @@ def _error(test: DataTest) -> Column:
     return struct(lit(test.name).alias("name"), lit(message).alias("message"), columns.alias("columns"))
 
 
-def _counted(frame: DataFrame, tests: tuple[DataTest, ...], counter: str | Observation | None) -> DataFrame:
+def _counted(frame: DataFrame, counter: str | Observation | None, violations: Mapping[str, Column]) -> DataFrame:
+    """Returns `frame`, whose rows Spark counts, and those that violate each test, by its name."""
     if counter is None:
         return frame
-    counts = [count_if(~expr(passes(test))).alias(test.name) for test in tests]
+    counts = [count_if(is_violated).alias(name) for name, is_violated in violations.items()]
     return frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
 
 

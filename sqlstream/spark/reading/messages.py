@@ -44,8 +44,8 @@ from sqlstream.project.values import SourceTable
 from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
-    ADDED,
     SCHEMA,
+    UNWRAPPED_PREFIX,
     ConnectParser,
     ConnectValues,
     DebeziumKeyParser,
@@ -69,8 +69,8 @@ VALUE, PARSED_KEY, REASON = "_sqlstream_value", "_sqlstream_key", "_sqlstream_re
 EVENT = "_sqlstream_event"
 """The text of a change event that is written in another way; null for any other message."""
 
-TEXT_OF_VALUE = "_sqlstream_text"
-"""The JSON object in which a source with `schema_changes` has its columns, and others that it does not declare."""
+RECORD = "_sqlstream_record"
+"""The record of a message whose value is not JSON, or is more than the record, as a JSON object."""
 
 NO_VALUE, NO_KEY = "_sqlstream_no_value", "_sqlstream_no_key"
 """Whether there is no value or key. The bytes themselves would be copied with each row."""
@@ -110,13 +110,7 @@ def read_messages(
     typed = typed or [value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns]
     rows = parsed.filter(good)
     if table.schema_changes is not None:
-        topic, partition, offset = (col(name).cast("string") for name in ("topic", "partition", "offset"))
-        place = concat(lit("topic "), topic, lit(", partition "), partition, lit(", offset "), offset)
-        rows = rows.select("*", when(spark_partition_id() >= 0, _text(value, messages)).alias(TEXT_OF_VALUE))
-        parser_options = {} if messages.value_format == AVRO else options
-        prefix = ADDED if messages.value_format == DEBEZIUM else ""
-        declared = struct_of(messages.declared)
-        new = NewFields(table, declared, col(TEXT_OF_VALUE), parser_options, place, added_prefix=prefix)
+        rows, new = _new_fields(rows, table, messages, value, options)
         rows = new.found(rows, counters.new_fields)
         if rescues(table):
             metadata.append(new.rescued().alias(RESCUED))
@@ -146,14 +140,22 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
     return parsed.select("*", (coalesce(*reasons) if reasons else lit(None).cast("string")).alias(REASON))
 
 
-def _text(value: Parser, messages: MessageFormat) -> Column:
-    """Returns the JSON object with the columns of a good message; null if it has no other fields."""
-    data = col("value")
+def _new_fields(
+    rows: DataFrame, table: SourceTable, messages: MessageFormat, value: Parser, options: Mapping[str, str]
+) -> tuple[DataFrame, NewFields]:
+    """Returns the good messages with the column `RECORD`, if they need it, and what finds their new fields."""
+    topic, partition, offset = (col(name).cast("string") for name in ("topic", "partition", "offset"))
+    place = concat(lit("topic "), topic, lit(", partition "), partition, lit(", offset "), offset)
+    text, prefix = col("value").cast("string"), ""
     if isinstance(value, AvroParser):
-        return value.text(data, messages.declared)
-    if isinstance(value, DebeziumParser):
-        return value.row_text(coalesce(col(EVENT), data.cast("string")), col(VALUE))
-    return data.cast("string")
+        text, options = value.text(col("value")), {}
+    elif isinstance(value, DebeziumParser):
+        text, prefix = value.row_text(coalesce(col(EVENT), text), col(VALUE)), UNWRAPPED_PREFIX
+    if not isinstance(value, JsonParser):
+        rows = rows.select("*", when(spark_partition_id() >= 0, text).alias(RECORD))
+        text = col(RECORD)
+    declared = struct_of(messages.record_columns)
+    return rows, NewFields(table, declared, text, options, place, ignored_prefix=prefix)
 
 
 def _once(parser: Parser, data: Column) -> Column:
@@ -185,9 +187,9 @@ def value_parser(messages: MessageFormat, options: Mapping[str, str], checks: Co
     """Returns the parser of values; `options` are those of `messages` with all secrets. `checks` reads their times."""
     form = messages.value_format
     if form == AVRO and messages.avro is not None:
-        return AvroParser(messages.avro, options, [column.name for column in messages.columns])
+        return AvroParser(messages.avro, options, messages.columns)
     if form == DEBEZIUM:
-        return DebeziumParser(struct_of(messages.declared), options)
+        return DebeziumParser(struct_of(messages.record_columns), options)
     if form == PROTOBUF:
         return ProtobufParser(struct_of(messages.columns), options)
     if form == JSON:

@@ -88,7 +88,7 @@ class NewFields:
     """The fields of JSON objects that are not in `declared`, the columns of `table`. `text` has the object, and `place`
     where it is, for messages; `file` is the path of its file, null or None without one. `options` are those of the
     parser, with all secrets. With `has_texts` all values are texts, of which some are numbers and booleans. Fields that
-    begin with `added_prefix` are ignored.
+    begin with `ignored_prefix`, if it is set, are not looked at.
     """
 
     table: SourceTable
@@ -98,7 +98,7 @@ class NewFields:
     place: Column
     file: Column | None = None
     has_texts: bool = False
-    added_prefix: str = ""
+    ignored_prefix: str = ""
 
     def found(self, frame: DataFrame, metric: str | Observation | None) -> DataFrame:
         """Returns `frame` with the column `FOUND`. With a `metric`, Spark counts the records with new fields as `rows`,
@@ -141,8 +141,8 @@ class NewFields:
 
     def _names(self) -> Column:
         keys = coalesce(json_object_keys(self.text), map_keys(self._fields))
-        if self.added_prefix:
-            keys = filter_(keys, lambda name: ~name.startswith(self.added_prefix))
+        if self.ignored_prefix:
+            keys = filter_(keys, lambda name: ~name.startswith(self.ignored_prefix))
         unknown = coalesce(array_except(keys, _texts(self.declared.names)), _texts([]))
         nested = list(_nested_names(self._fields, self.declared, ""))
         return array_union(unknown, flatten(array(*nested))) if nested else unknown
@@ -153,8 +153,8 @@ class NewFields:
         texts = from_json(self.text, "map<string,string>", dict(self.options))
         fields = from_json(self.text, _FIELDS, dict(self.options))
         fields = coalesce(fields, transform_values(texts, lambda _name, value: value.cast("variant")))
-        if self.added_prefix:
-            fields = map_filter(fields, lambda name, _value: ~name.startswith(self.added_prefix))
+        if self.ignored_prefix:
+            fields = map_filter(fields, lambda name, _value: ~name.startswith(self.ignored_prefix))
         return _without_repeated(fields)
 
 

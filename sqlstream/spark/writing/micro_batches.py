@@ -120,17 +120,17 @@ def cached(rows: DataFrame) -> Iterator[None]:
 
 @contextmanager
 def computed_once(rows: DataFrame) -> Iterator[DataFrame]:
-    """Returns the rows for several uses in the body: the first use computes them, and Spark keeps them as they are,
-    if no caller keeps them.
+    """Returns the rows for several uses in the body. The first use computes them, and Spark keeps them as they are;
+    rows that a caller keeps are returned unchanged.
 
-    Encoding them, as `cached` does, takes as long as computing simple rows again. If an executor is lost with its rows,
-    the use ends with an error: computed again, the rows could be others.
+    To encode them, as `cached` does, takes as long as to compute simple rows again. If an executor is lost with its
+    rows, the use ends with an error: computed again, the rows could be others.
     """
     if rows.is_cached:
         yield rows
         return
     kept = rows.localCheckpoint(eager=False)
-    kept.is_cached = True
+    kept.is_cached = True  # for a nested use
     try:
         yield kept
     finally:

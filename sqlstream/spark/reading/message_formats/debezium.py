@@ -461,7 +461,7 @@ def written_otherwise(data: Column) -> Column:
     text = data.cast("string")
     is_wrapped, deleted = get_json_object(text, f"$.{PAYLOAD}.{_DELETED}").isNotNull(), _inside(text, _DELETED)
     is_deletion = deleted == "true"
-    operation = when(is_deletion, DELETE).otherwise(coalesce(_inside(text, f"{ADDED}op"), lit("u")))
+    operation = when(is_deletion, DELETE).otherwise(coalesce(_inside(text, f"{UNWRAPPED_PREFIX}op"), lit("u")))
     name = when(is_deletion, f'"{BEFORE}":').otherwise(f'"{AFTER}":')
     parts = when(is_wrapped, concat(regexp_extract(text, _WRAPPED, 1), name, regexp_extract(text, _WRAPPED, 2)))
     row = concat(lit('{"op":"'), operation, lit('",'), parts.otherwise(concat(name, text, lit("}"))))
@@ -600,10 +600,10 @@ _WITHOUT_ROW = (("source", "databaseName", "ddl"), ("status", "id", "event_count
 _CLOCKS = ("ts_ms", "ts_us", "ts_ns")
 """The fields of a heartbeat."""
 
-ADDED = "__"
-"""How the names of the fields begin that unwrapping adds to a row."""
+UNWRAPPED_PREFIX = "__"
+"""The start of the names of all fields that unwrapping adds to a row."""
 
-_DELETED = f"{ADDED}deleted"
+_DELETED = f"{UNWRAPPED_PREFIX}deleted"
 """The field with which Debezium's ExtractNewRecordState marks rows, if it keeps those of deletions."""
 
 _WRAPPED = rf'(?s)^\s*\{{(.*?)"{PAYLOAD}"\s*:(.*)$'

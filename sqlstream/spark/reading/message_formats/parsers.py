@@ -227,7 +227,8 @@ class JsonParser:
 
 @dataclass(frozen=True)
 class AvroParser:
-    """Reads Avro, by the schema that the header of a message names, as the reader's schema.
+    """Reads Avro, by the schema that the header of a message names, as the reader's schema. `columns` are the fields of
+    the record that models can read, all without them.
 
     A record in a record has the same bytes as the inner one, so each schema is put into another record: for bytes that
     cannot be read, Spark returns the outer one with a null in it, and not a record of nulls.
@@ -235,14 +236,12 @@ class AvroParser:
 
     schemas: AvroSchemas
     options: Mapping[str, str]
-    columns: Sequence[str] = ()
-    """The fields of the record that are read; all by default."""
+    columns: Sequence[Field] = ()
 
     def parse(self, data: Column) -> Column:
         """Returns the record within another one; null for a message whose schema is not pinned."""
-        return self._by_writer(
-            data, lambda body, schema: self._read(body, schema, read_as(self.schemas.reader, schema)[0])
-        )
+        reader = self.schemas.reader
+        return self._by_writer(data, lambda body, writer: self._read(body, writer, read_as(reader, writer)[0]))
 
     def problem(self, data: Column, parsed: Column) -> Column:
         """Returns whether the header or the bytes after it are wrong."""
@@ -256,13 +255,25 @@ class AvroParser:
         found = when(~is_framed, "does not begin with a schema id").when(
             ~self._header(data).isin([_header_of(number) for number in self.schemas.writers]), missing
         )
-        for each, schema in self.schemas.writers.items():
-            for name, misread in read_as(self.schemas.reader, schema)[1].items():
-                if not self.columns or not name or name in self.columns:
-                    has_value = self._header(data) == lit(_header_of(each))
-                    has_value &= self.field(parsed, name).isNotNull()
-                    found = found.when(has_value, f"has the schema id {each}, in which {misread}")
+        for each, name, misread in self._misread():
+            value = parsed.getField(WITHIN) if name is None else self.field(parsed, name)
+            is_misread = (self._header(data) == lit(_header_of(each))) & value.isNotNull()
+            found = found.when(is_misread, f"has the schema id {each}, in which {misread}")
         return found.otherwise(unread)
+
+    def _misread(self) -> Iterator[tuple[int, str | None, str]]:
+        """Yields what the reader's schema would misread: the id of the writer's schema, the field of the record, and
+        the difference. The field is None in a value that is no record, or one of several.
+        """
+        kind = avro_type(self.schemas.reader)
+        names = {field.name for field in kind.fields} if isinstance(kind, Struct) else set()
+        read = {field.name for field in self.columns} or names
+        for number, writer in self.schemas.writers.items():
+            for name, misread in read_as(self.schemas.reader, writer)[1].items():
+                if name not in names:  # also in a union of records
+                    yield number, None, misread
+                elif name in read:
+                    yield number, name, misread
 
     def field(self, parsed: Column, name: str) -> Column:
         """Returns a field of the record; the value itself if the schema is not that of a record."""
@@ -273,20 +284,20 @@ class AvroParser:
         """Returns the record."""
         return parsed.getField(WITHIN)
 
-    def text(self, data: Column, declared: Sequence[Field]) -> Column:
-        """Returns a good record as its writer wrote it, as a JSON object; null if it has no fields but the `declared`
-        ones, or if Spark cannot read them.
+    def text(self, data: Column) -> Column:
+        """Returns a good record as its writer wrote it, as a JSON object; null if it has no fields but the columns, or
+        if Spark cannot read the others.
         """
-        known = Struct(tuple(declared))
+        known = Struct(tuple(self.columns))
 
-        def written(body: Column, schema: str) -> Column:
+        def written(body: Column, writer: str) -> Column:
             try:
-                kind = avro_type(schema)
+                kind = avro_type(writer)
             except AvroSchemaError:  # such as a record that contains itself in a field that is not declared
                 kind = known
             if kind == known or not isinstance(kind, Struct):
                 return lit(None).cast("string")
-            record = self._read(body, schema, _for_json(schema, self.schemas.reader)).getField(WITHIN)
+            record = self._read(body, writer, _for_json(writer, self.schemas.reader)).getField(WITHIN)
             return to_json(record, {"ignoreNullFields": "false"})
 
         return self._by_writer(data, written)
@@ -297,8 +308,8 @@ class AvroParser:
             return read(data, self.schemas.reader)
         body = substring(data, HEADER_BYTES + 1, MAX_BYTES)
         branches = [
-            (self._header(data) == lit(_header_of(number)), read(body, schema))
-            for number, schema in self.schemas.writers.items()
+            (self._header(data) == lit(_header_of(number)), read(body, writer))
+            for number, writer in self.schemas.writers.items()
         ]
         (first, found), *others = branches
         return reduce(lambda chain, branch: chain.when(*branch), others, when(first, found))
@@ -349,8 +360,8 @@ def _in_record(schema: str) -> str:
 
 
 def _for_json(writer: str, reader: str) -> str:
-    """Returns the schema of a record with numbers in place of times of day, which Spark 4.1 cannot write as JSON, and
-    with the reader's names of its fields.
+    """Returns the writer's schema with numbers in place of times of day, which Spark 4.1 cannot write as JSON, and with
+    the reader's names of the fields of a record.
     """
 
     def plain(each: dict[str, object]) -> dict[str, object]:
@@ -358,12 +369,12 @@ def _for_json(writer: str, reader: str) -> str:
         return {name: value for name, value in each.items() if not (is_time and name == "logicalType")}
 
     written, read = json.loads(writer, object_hook=plain), json.loads(reader)
-    known = {field["name"] for field in written["fields"]}
-    for field in read.get("fields", ()) if isinstance(read, dict) else ():
-        before = next((name for name in field.get("aliases", ()) if name in known), None)
-        if field["name"] not in known and before is not None:
-            (renamed,) = (each for each in written["fields"] if each["name"] == before)
-            renamed |= {"name": field["name"], "aliases": [before]}
+    is_record = isinstance(written, dict) and isinstance(read, dict)  # a union can have several
+    fields = {field["name"]: field for field in written.get("fields", ())} if is_record else {}
+    for field in read.get("fields", ()) if is_record else ():
+        before = next((name for name in field.get("aliases", ()) if name in fields), None)
+        if field["name"] not in fields and before is not None:
+            fields[before] |= {"name": field["name"], "aliases": [before]}
     return json.dumps(written)
 
 
