@@ -169,7 +169,7 @@ CODES: dict[str, str] = {
     "unknown-format": "Spark has no data source with that name, or cannot write to it.",
     "source-unreadable": "Spark cannot open a source or seed.",
     "csv-header": "The columns of a CSV source are in another order than in the header of a file.",
-    "file-types": "Spark would convert a column of an ORC file to the declared type without an error.",
+    "file-types": "Spark would read a column of an ORC or Avro file wrongly as the declared type, without an error.",
     "missing-topic": "A topic that a source or sink names does not exist.",
     "unreachable": "A broker, schema registry or database could not be asked.",
     "freshness-unknown": "The freshness of a source cannot be determined.",

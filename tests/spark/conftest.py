@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -330,6 +330,24 @@ def started(start: Callable[[], DatabaseServer]) -> Iterator[DatabaseServer]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """A bare session for asking Spark. It stops at the end of the module, because runs start their own session."""
+    session = bare_session("local[1]")
+    yield session
+    session.stop()
+
+
+@contextmanager
+def avro_session(root: Path) -> Iterator[SparkSession]:
+    """A session in the JVM of a run over Avro, whose class path has Spark's reader. The project is in `root`."""
+    folder = shop_project(root)
+    table = "{name: rows, format: avro, path: in, schema: id int}"
+    folder.write(
+        {
+            "sources.yml": f"sources: [{{name: made, tables: [{table}]}}]\n",
+            "models/all_rows.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
+        }
+    )
+    (folder.root / "in").mkdir(exist_ok=True)
+    folder.run("all_rows")
     session = bare_session("local[1]")
     yield session
     session.stop()

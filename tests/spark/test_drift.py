@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
 from sqlstream.project.configuration.columns import fields_of
-from sqlstream.project.formats.orc_types import misread_fields
+from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
 from sqlstream.project.types.data_types import Struct, read_json_schema
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -28,7 +28,7 @@ from sqlstream.spark.reading.messages import read_messages
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.secrets import Secrets
 from tests.services.avro_bytes import avro_file, avro_schema, avro_value, framed
-from tests.spark.conftest import bare_session, shop_project
+from tests.spark.conftest import avro_session
 from tests.support.drift import COLUMNS, DRIFTS, FORMATS, NESTED, Drift, as_csv, as_json, expected
 from tests.support.loading_cases import load_good
 
@@ -38,20 +38,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session in the JVM of a run over Avro, whose class path has Spark's reader."""
-    folder = shop_project(tmp_path_factory.mktemp("avro"))
-    table = "{name: rows, format: avro, path: in, schema: id int}"
-    folder.write(
-        {
-            "sources.yml": f"sources: [{{name: made, tables: [{table}]}}]\n",
-            "models/all_rows.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
-        }
-    )
-    (folder.root / "in").mkdir(exist_ok=True)
-    folder.run("all_rows")
-    session = bare_session("local[1]")
-    yield session
-    session.stop()
+    """A session that reads Avro."""
+    with avro_session(tmp_path_factory.mktemp("avro")) as session:
+        yield session
 
 
 @pytest.mark.slow
@@ -147,7 +136,7 @@ def _of_columns(spark: SparkSession, root: Path, form: str) -> dict[str, str]:
         else:
             base = base or row.asDict(recursive=True)
             outcome = _outcome(base, row.asDict(recursive=True))
-        is_refused = form == "ORC" and any(_misread(spark, folder / "in", source))
+        is_refused = source.format in READS_RIGHTLY and any(_misread(spark, folder / "in/a", source))
         found[name] = f"refused; later {outcome}" if is_refused else outcome
     return found
 
@@ -160,11 +149,11 @@ def _write(table: pa.Table, path: Path, form: str) -> None:
         (orc.write_table if form == "ORC" else pq.write_table)(table, path)
 
 
-def _misread(spark: SparkSession, folder: Path, source: SourceTable) -> Iterator[object]:
-    """Returns the columns of an ORC file whose types a query refuses when it starts."""
-    stored = read_json_schema(spark.read.orc(str(folder)).schema.json())
+def _misread(spark: SparkSession, path: Path, source: SourceTable) -> Iterator[object]:
+    """Returns the columns of a file whose types a query refuses when it starts."""
+    stored = read_json_schema(spark.read.format(source.format).load(str(path)).schema.json())
     assert isinstance(stored, Struct)
-    return misread_fields(stored.fields, fields_of(source.spark_schema))
+    return misread_fields(source.format, stored.fields, fields_of(source.spark_schema))
 
 
 def _declare(root: Path, form: str, keys: str) -> tuple[SourceTable, ...]:

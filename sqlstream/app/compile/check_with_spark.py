@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.stored.file_types import type_findings
 from sqlstream.app.stored.local_sources import header_findings
-from sqlstream.app.stored.orc_files import type_findings
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.spark_findings import SparkRefusal
 from sqlstream.errors import Finding

@@ -16,8 +16,8 @@ from sqlstream.app.request import EVERYTHING, PlanRequest, RunRequest
 from sqlstream.app.session.session import spark_for_check
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location, versioned_output
+from sqlstream.app.stored.file_types import type_findings
 from sqlstream.app.stored.local_sources import header_findings
-from sqlstream.app.stored.orc_files import type_findings
 from sqlstream.app.stored.stored_outputs import StoredOutputs, WrittenOutput
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.outputs import stages, stored_inputs

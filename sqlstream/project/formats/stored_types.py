@@ -1,14 +1,17 @@
-"""Which types of a column in an ORC file Spark reads rightly as which declared types.
+"""Which types of a column in a file of ORC or Avro Spark reads rightly as which declared types.
 
 ORC itself converts the values, so Spark reports no error for most other types: numbers that are too large become null,
-fractions are cut, a number is a time, and a text that is no number is null.
+fractions are cut, a number is a time, and a text that is no number is null. In Avro, Spark refuses most other types,
+but takes every whole number for the days of a date.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Primitive, Struct, type_name
+
+_Rule = Callable[[DataType, DataType], bool]
 
 _DIGITS = {"boolean": 1, "tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """The digits of the largest value of a type that is a whole number in ORC."""
@@ -30,41 +33,52 @@ _DOUBLE_DIGITS = 15
 
 _TEXTS = ("string", "char", "varchar")
 
+_NOT_DAYS = ("bigint", "timestamp", "timestamp_ntz")
+"""The types of an Avro file that Spark reads as a date, with their number as the days since 1970 of 32 bits."""
 
-def misread_fields(stored: Sequence[Field], declared: Sequence[Field]) -> Iterator[tuple[str, str, DataType, DataType]]:
-    """Yields the declared columns that Spark would read wrongly from a file with the `stored` columns: the name of
-    each, the path of the field within it, the type of the field in the file, and its declared one. A column that is not
-    in the file is null.
+
+def misread_fields(
+    file_format: str, stored: Sequence[Field], declared: Sequence[Field]
+) -> Iterator[tuple[str, str, DataType, DataType]]:
+    """Yields the declared columns that Spark would read wrongly from a file of `orc` or `avro` with the `stored`
+    columns: the name of each, the path of the field within it, the type of the field in the file, and its declared one.
+    A column that is not in the file is null.
     """
+    reads = READS_RIGHTLY[file_format]
     by_name = {field.name.lower(): field for field in stored}
     # Spark finds columns by their position in files without names, which Hive once wrote
-    is_unnamed = bool(stored) and all(field.name.startswith("_col") for field in stored)
+    is_unnamed = file_format == "orc" and bool(stored) and all(field.name.startswith("_col") for field in stored)
     for position, column in enumerate(declared):
         if is_unnamed:
             found = stored[position] if position < len(stored) else None
         else:
             found = by_name.get(column.name.lower())
         if found is not None:
-            for path, was, now in _misread(column.name, found.type, column.type):
+            for path, was, now in _misread(column.name, found.type, column.type, reads):
                 yield column.name, path, was, now
 
 
-def _misread(path: str, stored: DataType, declared: DataType) -> Iterator[tuple[str, DataType, DataType]]:
+def _misread(path: str, stored: DataType, declared: DataType, reads: _Rule) -> Iterator[tuple[str, DataType, DataType]]:
     if isinstance(stored, Struct) and isinstance(declared, Struct):
         for field in declared.fields:
             found = stored.field(field.name)
             if found is not None:
-                yield from _misread(f"{path}.{field.name}", found.type, field.type)
+                yield from _misread(f"{path}.{field.name}", found.type, field.type, reads)
     elif isinstance(stored, Array) and isinstance(declared, Array):
-        yield from _misread(f"{path}.element", stored.element, declared.element)
+        yield from _misread(f"{path}.element", stored.element, declared.element, reads)
     elif isinstance(stored, Map) and isinstance(declared, Map):
-        yield from _misread(f"{path}.key", stored.key, declared.key)
-        yield from _misread(f"{path}.value", stored.value, declared.value)
-    elif not reads_rightly(stored, declared):
+        yield from _misread(f"{path}.key", stored.key, declared.key, reads)
+        yield from _misread(f"{path}.value", stored.value, declared.value, reads)
+    elif not reads(stored, declared):
         yield path, stored, declared
 
 
-def reads_rightly(stored: DataType, declared: DataType) -> bool:
+def _reads_avro(stored: DataType, declared: DataType) -> bool:
+    """Returns whether Spark reads values of the type `stored` rightly as `declared`, or refuses to read them."""
+    return not (type_name(declared) == "date" and type_name(stored) in _NOT_DAYS)
+
+
+def _reads_orc(stored: DataType, declared: DataType) -> bool:
     """Returns whether Spark reads all values of the type `stored` in an ORC file as they are, or as a cast to the type
     `declared` would convert them without loss. Types that sqlstream does not know are read as they are.
     """
@@ -80,3 +94,9 @@ def reads_rightly(stored: DataType, declared: DataType) -> bool:
         return str(declared) == "double" and stored.precision <= _DOUBLE_DIGITS
     is_known = all(isinstance(each, Primitive | Decimal | Struct | Array | Map) for each in (stored, declared))
     return not is_known
+
+
+READS_RIGHTLY: dict[str, _Rule] = {"orc": _reads_orc, "avro": _reads_avro}
+"""For each format in which Spark would read some types wrongly without an error: whether it reads a type (the first
+one) as a declared type.
+"""

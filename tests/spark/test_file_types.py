@@ -1,20 +1,23 @@
-"""The types of ORC files are compared with the declared ones, because Spark converts most types without an error."""
+"""The types of ORC and Avro files are compared with the declared ones: Spark converts some types without an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
 from sqlstream.errors import FindingsError
-from sqlstream.project.formats.orc_types import reads_rightly
+from sqlstream.project.formats.stored_types import READS_RIGHTLY
 from sqlstream.project.types.ddl import parse_type
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from tests.spark.conftest import ProjectFolder, bare_session
+from tests.services.avro_bytes import avro_file, avro_schema, avro_value
+from tests.spark.conftest import ProjectFolder, avro_session, bare_session
 
 VALUES = {
     "boolean": ("true", "false"),
@@ -59,7 +62,7 @@ def test_spark_reads_rightly_what_the_rule_says(session: SparkSession, tmp_path:
         others = [[number] for number, declared in enumerate(DECLARED) if declared in SOMETIMES_REFUSED]
         for numbers in (plain, *others):
             right = _right(session, path, stored, numbers)
-            expected = {n for n in numbers if reads_rightly(parse_type(stored), parse_type(DECLARED[n]))}
+            expected = {n for n in numbers if READS_RIGHTLY["orc"](parse_type(stored), parse_type(DECLARED[n]))}
             wrong += [(stored, DECLARED[number], number in right) for number in right ^ expected]
     # a cast makes seconds of a number and of a time, but the unit of a number in a file is not known
     assert [each for each in wrong if "timestamp" not in each] == []
@@ -104,6 +107,71 @@ def _can_cast(session: SparkSession, stored: str, declared: str) -> bool:
     except SPARK_ERRORS:
         return False
     return True
+
+
+NUMBERS_IN_AVRO = {
+    ("timestamp", "bigint"),
+    ("timestamp_ntz", "bigint"),
+    *(("date", number) for number in ("int", "bigint", "double")),
+    *((number, "date") for number in ("tinyint", "smallint", "int")),
+    *((decimal, "binary") for decimal in VALUES if decimal.startswith("decimal")),
+}
+"""The stored and the declared types with which Spark reads the number behind a value of Avro, which no cast does."""
+
+
+@pytest.mark.slow
+def test_spark_reads_avro_rightly_or_not_at_all(tmp_path: Path) -> None:
+    """What the rule accepts, Spark refuses or reads as a cast would, or it is the number behind the value. What the rule
+    refuses, Spark reads as another value.
+    """
+    wrong, refused = [], set()
+    with avro_session(tmp_path / "shop") as session:
+        for stored, values in VALUES.items():
+            path = str(tmp_path / stored)
+            rows = ", ".join(f"({value})" for value in values)
+            session.sql(f"select v from values {rows} as t(v)").coalesce(1).write.format("avro").save(path)
+            frame = session.read.format("avro").load(path)
+            kind = frame.schema["v"].dataType.simpleString()
+            for declared in DECLARED:
+                cast = _text(f"try_cast(v as {declared})", declared)
+                expected = frame.selectExpr(cast).collect() if _can_cast(session, kind, declared) else None
+                try:
+                    declared_frame = session.read.schema(f"v {declared}").format("avro").load(path)
+                    found = declared_frame.selectExpr(_text("v", declared)).collect()
+                except SPARK_ERRORS:
+                    continue
+                is_right = found == expected or (stored, declared) in NUMBERS_IN_AVRO
+                if READS_RIGHTLY["avro"](parse_type(kind), parse_type(declared)) != is_right:
+                    wrong.append((stored, declared))
+                if not is_right:
+                    refused.add((stored, declared))
+    assert wrong == []
+    assert refused == {(stored, "date") for stored in ("bigint", "timestamp", "timestamp_ntz")}
+
+
+@pytest.mark.slow
+def test_times_in_avro_files_that_are_declared_as_dates_are_refused(folder: ProjectFolder) -> None:
+    """A run names the column, and reads the files with the type that they have."""
+    kind = pa.struct([("id", pa.int32()), ("at", pa.timestamp("us", "UTC"))])
+    value = avro_value({"id": 1, "at": datetime(2026, 1, 2, tzinfo=UTC)}, kind)
+    (folder.root / "in").mkdir()
+    (folder.root / "in/a.avro").write_bytes(avro_file(avro_schema(kind, "Row"), value))
+    table = "{name: rows, format: avro, path: in, schema: 'id int, at date'}"
+    folder.write(
+        {
+            "sources.yml": f"sources: [{{name: made, tables: [{table}]}}]\n",
+            "models/all_rows.sql": "{{ config(sink='lake') }} select * from {{ source('made', 'rows') }}",
+        }
+    )
+
+    with pytest.raises(
+        FindingsError, match=r"`at` of source `made.rows` is declared as date, and is timestamp in"
+    ) as refused:
+        folder.run()
+    assert [each.code for each in refused.value.findings] == ["file-types"]
+
+    folder.write({"sources.yml": (folder.root / "sources.yml").read_text().replace("at date", "at timestamp")})
+    assert folder.run().succeeded
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Compares the types in the newest local files of ORC sources with the declared ones, before a query reads them."""
+"""Compares the types in the newest local ORC and Avro files of sources with the declared ones, before they are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlstream.app.stored.local_sources import NEWEST_FILES, newest_files
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import escaped
-from sqlstream.project.formats.orc_types import misread_fields
+from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
 from sqlstream.project.types.data_types import Struct, read_json_schema, type_ddl
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
@@ -21,15 +21,15 @@ from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 def type_findings(
     compiled: CompiledProject, nodes: Collection[str], session: SparkSession, *, resumes: bool = False
 ) -> list[Finding]:
-    """Returns a finding for each declared column of an ORC source in `nodes` (unique ids) that Spark would read wrongly
-    from a new file: ORC converts other types without an error.
+    """Returns a finding for each declared column of an ORC or Avro source in `nodes` (unique ids) that Spark would read
+    wrongly from a new file, without an error.
 
     A query that `resumes` has read the older files, whose types may have been other ones: only the newest counts.
     """
     found: list[Finding] = []
     for node in nodes:
         table = compiled.sources.get(node)
-        if table is not None and table.format == "orc":
+        if table is not None and table.format in READS_RIGHTLY:
             found += _misread(compiled, node, table, session, 1 if resumes and table.mode == "stream" else NEWEST_FILES)
     return found
 
@@ -40,9 +40,9 @@ def _misread(
     declared = compiled.known_columns(node) or ()
     for path in newest_files(compiled, table, count):
         with suppress(*SPARK_ERRORS):  # Spark reports what it cannot read
-            stored = read_json_schema(session.read.orc(escaped(path)).schema.json())
+            stored = read_json_schema(session.read.format(table.format).load(escaped(path)).schema.json())
             columns = [column for column in declared if f"/{column.name}=" not in path]
-            wrong = list(misread_fields(stored.fields, columns)) if isinstance(stored, Struct) else []
+            wrong = list(misread_fields(table.format, stored.fields, columns)) if isinstance(stored, Struct) else []
             if wrong:
                 for column, field, *types in wrong:
                     was, now = (type_ddl(each, as_written=True) for each in types)
@@ -53,10 +53,16 @@ def _misread(
 def _finding(table: SourceTable, path: str, column: str, field: str, stored: str, declared: str) -> Finding:
     keys = (f"columns.{column}", "columns", "schema", "schema_file")
     place = next((table.locations[key] for key in keys if key in table.locations), table.location)
+    if table.format == "orc":
+        reason = f"Spark would convert each {stored} in ORC to {declared} without an error, also those that do not fit"
+    else:
+        reason = (
+            f"Spark would take the number behind each {stored} in Avro for the days of a {declared}, without an error"
+        )
     return Finding(
         "file-types",
         f"{quoted(field)} of source {quoted(table.full_name)} is declared as {declared}, and is {stored} in {path}",
-        f"Spark would convert each {stored} in ORC to {declared} without an error, also those that do not fit",
+        reason,
         f"declare it as {stored}, and cast it in the model; or move the file to another folder, if it is wrong",
         place,
     )

@@ -1,10 +1,10 @@
-"""Which types of ORC files Spark reads rightly as which declared ones. A test with Spark compares all of them."""
+"""Which types of ORC and Avro files Spark reads rightly as which declared ones. A test with Spark compares all of them."""
 
 from __future__ import annotations
 
 import pytest
 
-from sqlstream.project.formats.orc_types import misread_fields, reads_rightly
+from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
 from sqlstream.project.types.ddl import known_schema, parse_type
 
 
@@ -31,7 +31,7 @@ from sqlstream.project.types.ddl import known_schema, parse_type
 )
 def test_types_that_spark_reads_rightly(stored: str, declared: str, *, expected: bool) -> None:
     """A type is right if no value can be lost."""
-    assert reads_rightly(parse_type(stored), parse_type(declared)) == expected
+    assert READS_RIGHTLY["orc"](parse_type(stored), parse_type(declared)) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,14 @@ def test_types_that_spark_reads_rightly(stored: str, declared: str, *, expected:
 )
 def test_columns_that_spark_would_read_wrongly(stored: str, declared: str, paths: list[str]) -> None:
     """Columns and fields are found by name, and by position in files whose columns have no names."""
-    found = list(misread_fields(known_schema(stored), known_schema(declared)))
+    found = list(misread_fields("orc", known_schema(stored), known_schema(declared)))
 
     assert [path for _, path, _, _ in found] == paths
+
+
+def test_columns_of_avro_that_spark_would_read_wrongly() -> None:
+    """Avro has the names of all columns, also of those that are named like columns without one. An int is a day."""
+    stored = known_schema("_col0 timestamp, _col1 struct<at: timestamp_ntz>, n bigint, day int, name string")
+    declared = known_schema("n date, _col1 struct<at: date>, _col0 date, day date, name int")
+
+    assert [path for _, path, _, _ in misread_fields("avro", stored, declared)] == ["n", "_col1.at", "_col0"]
