@@ -14,10 +14,14 @@ run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
 
 test: .venv/ready archive
-	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not slow" --ignore tests/models --durations 20 --durations-min 10
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not (slow or spark)" --ignore tests/models --durations 20 --durations-min 10
 	$(BIN)/sqlstream test --equivalence --coverage-min 90
 
-# The tests of `make test`, and those that take longer.
+# The tests with Spark that take up to about four seconds each; takes a quarter of an hour.
+spark: .venv/ready archive
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not slow" tests/spark --durations 20 --durations-min 10
+
+# All tests; takes more than an hour.
 test-all: .venv/ready archive
 	$(BIN)/python -m pytest $(IN_PARALLEL) --ignore tests/models --durations 40 --durations-min 20
 	$(BIN)/sqlstream test --equivalence --coverage-min 90
@@ -88,8 +92,8 @@ kills: .venv/ready .venv41/ready
 chaos: .venv/ready
 	SQLSTREAM_CHAOS=50 $(BIN)/python -m pytest -s tests/spark/test_chaos.py
 
-# All edits of the change matrix, and 300 random ones, each judged by Spark, in two processes; `make check` makes some of the
-# matrix. CHANGES="--seed 7" makes other random edits.
+# All edits of the change matrix, and 300 random ones, each judged by Spark, in two processes; `make check` makes
+# one, `make spark` a dozen. CHANGES="--seed 7" makes other random edits.
 changes: .venv/ready
 	$(BIN)/python -m tests.spark.changes.run_changes $(CHANGES)
 

@@ -209,6 +209,13 @@ class ProjectFolder:
         return commits
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests in this folder."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("spark")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> ProjectFolder:
     """A project with a stream of JSON orders and a Parquet sink, but no models."""

@@ -23,7 +23,7 @@ SHORT = frozenset(
         *("dedup_key", "append_update", "seed_changed", "option_rate", "zone_date"),
     }
 )
-"""The edits of `make check`, some of each kind."""
+"""The edits of `make spark`, some of each kind."""
 
 SMOKE = frozenset({"sum_times", "where_key", "delay_longer", "dedup_key", "option_rate"})
 """The edits on the oldest supported Spark, which numbers sources instead of naming them."""

@@ -13,7 +13,7 @@ from tests.spark.changes.read_worlds import judge_reads
 SHORT = frozenset(
     {"renamed", "renamed_told", "moved_pattern", "restored", "absolute", "into_subfolder", "counted_moved"}
 )
-"""The edits of `make check`."""
+"""The edits of `make spark`."""
 
 
 @pytest.mark.parametrize(

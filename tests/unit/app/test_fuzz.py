@@ -16,7 +16,7 @@ from tests.fuzz.fuzz_watch import fuzz, watch
 from tests.fuzz.peak_memory import peak_megabytes
 from tests.fuzz.run_fuzz import statistics_table
 
-PROJECTS = 200
+PROJECTS = 80
 
 WORKER = """
 import sys, time

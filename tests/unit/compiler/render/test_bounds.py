@@ -51,6 +51,7 @@ def test_attacks_from_the_issue_are_stopped(name: str) -> None:
     assert outcome.peak_megabytes < MEGABYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", read_attacks())
 def test_each_attack_is_stopped(name: str, all_outcomes: dict[str, Outcome]) -> None:
     """Each attack is stopped with a finding at a line of its template, with at most 300 MB."""
