@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 from tests.spark.conftest import ProjectFolder, java_below
-from tests.support.lake_tables import FORMATS, SINKS, lake_session, rows
+from tests.support.lake_tables import FORMATS, SINKS, commits_of, lake_session, rows
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 FILES_FOR_A_KILL = 6
@@ -31,11 +31,6 @@ QUERIES = {
     "versions": "{{ config(sink='FORMAT', unique_key='kind', delete_when='amount < 0', sequence_by='id', history=true) }}\n"
     "select kind, id, amount from {{ source('shop', 'orders') }}",
 }
-
-
-def commits_of(table: Path) -> set[str]:
-    """Returns the files of the commits of a table in either format."""
-    return {path.name for pattern in ("_delta_log/*.json", "metadata/*.metadata.json") for path in table.glob(pattern)}
 
 
 def wait_for_commits(process: subprocess.Popen[str], table: Path, number: int) -> None:

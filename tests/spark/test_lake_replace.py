@@ -1,14 +1,22 @@
-"""`sqlstream backfill --replace` on tables of Delta Lake and Iceberg: one commit replaces a range, and the stream goes on."""
+"""`sqlstream backfill --replace` on tables of Delta Lake and Iceberg: one commit replaces a range, and the stream goes on.
+
+SQLSTREAM_KILLS sets the number of kills of the command for each format (`make kills`: ten).
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.conftest import ProjectFolder
-from tests.support.lake_tables import FORMATS, SINKS, commits, forget_last_commit, lake_session, rows
+from tests.spark.conftest import ProjectFolder, java_below, wait_until
+from tests.support.lake_tables import FORMATS, SINKS, commits, commits_of, forget_last_commit, lake_session, rows
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 
 DAYS = (
     "{{ config(sink='FORMAT', partition_by='day') }}\n"
@@ -75,6 +83,43 @@ def test_one_commit_replaces_a_range(lake: ProjectFolder) -> None:
     assert lake.run().succeeded
     for model in NAMES:
         assert amounts(lake, model) == {10 * day + i: (-1 if day == 1 else 1) for day in range(1, 6) for i in range(2)}
+
+
+def data_of(table: Path) -> set[str]:
+    """Returns the data files of a table in either format, committed ones and others."""
+    return {path.name for path in table.rglob("*.parquet")}
+
+
+def kill(folder: ProjectFolder, model: str, *, committed: bool) -> None:
+    """Recomputes the range, and ends the command by `kill -9` when the table has a new data file, or a new commit."""
+    table = folder.root / "store" / model
+    seen = commits_of if committed else data_of
+    before = seen(table)
+    process = folder.command("backfill", model, "--replace", *RANGE)
+    wait_until(process, lambda: seen(table) != before)
+    os.kill(java_below(process.pid), signal.SIGKILL)  # first, because its lock would outlive Python
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.slow
+def test_a_killed_command_leaves_old_or_new_rows(lake: ProjectFolder) -> None:
+    """After a kill the table has all rows of the range as before the commit, or all as after it. The stream and the next
+    command go on in both cases.
+    """
+    for model in NAMES:
+        old = amounts(lake, model)
+        new = {order: 1 if 20 <= order < 40 else amount for order, amount in old.items()}
+        for number in range(KILLS):
+            committed = number >= KILLS // 2
+            kill(lake, model, committed=committed)
+            assert amounts(lake, model) in ((new,) if committed else (old, new))
+        day = 5 + NAMES.index(model)
+        add_days(lake, day, day + 1)
+        assert lake.run(model).succeeded
+        assert amounts(lake, model) == {**new, **{10 * n + i: 1 for n in range(5, day + 1) for i in range(2)}}
+        assert backfill(lake, model, *RANGE)["recomputed"]["rows_after"] == 4
+        assert {order: amount for order, amount in amounts(lake, model).items() if order in old} == new
 
 
 @pytest.mark.slow

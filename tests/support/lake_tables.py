@@ -34,6 +34,11 @@ SETTINGS = {
 }
 
 
+def commits_of(table: Path) -> set[str]:
+    """Returns the files of the commits of a table in either format."""
+    return {path.name for pattern in ("_delta_log/*.json", "metadata/*.metadata.json") for path in table.glob(pattern)}
+
+
 @contextmanager
 def lake_session(folder: ProjectFolder) -> Iterator[SparkSession]:
     """A session in the JVM of the last run, whose class path has the jars. Its catalog `files` has the storage."""

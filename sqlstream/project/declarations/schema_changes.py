@@ -83,6 +83,8 @@ def _format_problem(table: SourceTable) -> Finding | None:
         if is_file and parsed in _TYPED_FILES:
             why = f"Spark's reader of {parsed} files skips fields that are not declared, and does not show them"
             fix += "; `sqlstream source schema --diff` compares the declaration with the files"
+        elif table.format == "kafka":
+            fix = "set `value_format` to the format of the messages, or remove `schema_changes`"
         return _problem(table, "schema_changes", f"sets schema_changes, but its format is {quoted(parsed)}", why, fix)
     if parsed == AVRO and evolves(table):
         return _problem(
