@@ -46,6 +46,7 @@ from sqlstream.state.runs.events import (
     QueryResult,
     QueryResumed,
     QueryStarted,
+    QueryWaiting,
     RunEvent,
     Status,
 )
@@ -63,6 +64,9 @@ STOPPING_POLL_SECONDS = 0.01
 
 CHECK_SECONDS = 0.5
 """The time between two checks whether an output exists, whose query runs until it is stopped."""
+
+LOOK_SECONDS = 5.0
+"""The time between two checks whether a query that has had no batch waits for data."""
 
 INITIALIZING = "Initializing"
 """The start of Spark's status message before a query first checks its input (StreamExecution of Spark 4.3)."""
@@ -189,6 +193,7 @@ class Runner:
                 self._each(partial(self._cores.check, runs=self._runs))
                 self._stop_reason = self._stop_reason or self._reason_to_stop(time.monotonic() - began)
             self._each(_poll)
+            self._each(self._look_for_input)
             self._handle_event()
             yield
 
@@ -256,6 +261,17 @@ class Runner:
         # wakes `_handle_event`, which calls `then` in the thread of the runner
         future.add_done_callback(lambda _: self._events.put((run, None)))
         pool.shutdown(wait=False)
+
+    def _look_for_input(self, run: QueryRun) -> None:
+        """Notifies when a query that has had no batch waits for data, and when its first batch runs."""
+        now = time.monotonic()
+        if run.figures.batches or now - max(run.waits_checked_at, run.started) < LOOK_SECONDS:
+            return
+        run.waits_checked_at = now
+        waits = waits_for_input(run)
+        if waits is not None and waits is not run.waits:
+            run.waits = waits
+            self._notify(QueryWaiting(run.name, waits))
 
     def _end_lost(self, run: QueryRun) -> None:
         """Ends a query whose lock is lost."""
@@ -486,6 +502,22 @@ class Runner:
             rest = "stops after its current batch" if len(names) == 1 else "stop after their current batches"
             reason = self._stop_reason or "a stop was requested"
             self._notify(Notice(f"stopping, because {reason}: {', '.join(names)} {rest}"))
+
+
+def waits_for_input(run: QueryRun) -> bool | None:
+    """Returns whether a query that has had no batch waits for data; None if that is unknown, because it starts, lists
+    its input, or has had a batch.
+    """
+    is_stream = isinstance(run.query, StreamingQuery) and not run.order.trigger.facts.has_epochs
+    if run.query is None or not is_stream or run.figures.batches or not run.is_active:
+        return None
+    try:
+        status = run.query.status
+    except SPARK_ERRORS:  # the query has ended
+        return None
+    if status["message"].startswith(INITIALIZING) or status["isTriggerActive"] != status["isDataAvailable"]:
+        return None
+    return not status["isTriggerActive"]
 
 
 def _poll(run: QueryRun) -> None:

@@ -89,10 +89,13 @@ def _batch_parts(version: VersionProgress, now: datetime) -> Iterator[str]:
     if position.batch is None:
         yield "no batch committed"
     else:
-        ago = None if position.committed_at is None else max(now.timestamp() - position.committed_at, 0.0)
-        yield f"batch {position.batch} committed" + ("" if ago is None else f" {long_seconds_text(ago)} ago")
+        yield f"batch {position.batch} committed{_ago(position.committed_at, now)}"
     if position.open_batch is not None:
-        yield f"batch {position.open_batch} begun and not committed"
+        yield f"batch {position.open_batch} begun{_ago(position.open_since, now)} and not committed"
+
+
+def _ago(at: float | None, now: datetime) -> str:
+    return "" if at is None else f" {long_seconds_text(max(now.timestamp() - at, 0.0))} ago"
 
 
 def _sources_table(sources: Sequence[SourceProgress], width: int) -> str:
@@ -163,6 +166,7 @@ def _version_json(version: VersionProgress, now: datetime) -> Mapping[str, Any]:
         "committed_batch": position.batch,
         "committed_at": None if position.committed_at is None else epoch_text(position.committed_at),
         "open_batch": position.open_batch,
+        "open_since": None if position.open_since is None else epoch_text(position.open_since),
         "watermark": None if watermark is None else epoch_text(watermark),
         "watermark_behind_seconds": None if watermark is None else max(round(now.timestamp() - watermark), 0),
         "quarantined_rows": version.quarantined_rows,

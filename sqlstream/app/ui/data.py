@@ -77,7 +77,7 @@ class ProjectData:
         self.history = history
         self._lock = threading.Lock()
         self._overviews = Overviews(lambda target: self._seen(target).shape)
-        self._lags = CheckpointLags()
+        self._checkpoints = Checkpoints()
         self._viewed_at = float("-inf")
         self._problem: str | None = None
         self._ended = threading.Event()
@@ -100,7 +100,7 @@ class ProjectData:
         while not self._ended.wait(UPDATE_SECONDS if self._is_viewed else IDLE_UPDATE_SECONDS):
             self._update()
             if self._is_viewed:
-                self._read_lags()
+                self._read_checkpoints()
 
     @property
     def _is_viewed(self) -> bool:
@@ -117,13 +117,13 @@ class ProjectData:
             self._problem = f"{self.history.path.name} cannot be written now ({error}); the page shows what it has"
             logger.exception("the journal was not read")
 
-    def _read_lags(self) -> None:
+    def _read_checkpoints(self) -> None:
         for target in list(self._views):
             with suppress(OSError, FindingsError, UsageError):
                 seen, live = self._seen(target), self._overviews.live.of_target(self._name(target))
-                for model, lag in self._lags.read(seen, live):
+                for model, lag, open_batch in self._checkpoints.read(seen, live):
                     with self._lock:
-                        live[model].lag = lag
+                        live[model].lag, live[model].open_batch = lag, open_batch
                         self._overviews.renew(self._name(target), model)
 
     def _view(self, target: str | None) -> ProjectView:
@@ -307,14 +307,18 @@ class _Follower:
         return self._differences.since_last(self._data.overview(self._target))
 
 
-class CheckpointLags:
-    """Reads checkpoints from time to time."""
+class Checkpoints:
+    """Reads the checkpoints of running queries from time to time."""
 
     def __init__(self) -> None:
         self._paces: dict[str | None, Pace] = {}
 
-    def read(self, seen: SeenProject, live: Mapping[str, LiveQuery]) -> Iterator[tuple[str, LagByUnit | None]]:
-        """Yields the lag of each running query, if it is time to read them again."""
+    def read(
+        self, seen: SeenProject, live: Mapping[str, LiveQuery]
+    ) -> Iterator[tuple[str, LagByUnit | None, tuple[int, float | None] | None]]:
+        """Yields each running query with its lag, and with the batch that has begun and its time in seconds since 1970,
+        if it is time to read them again.
+        """
         pace = self._paces.setdefault(seen.target, Pace(INTERVAL_SECONDS))
         storage = None if seen.loaded is None else local_storage(seen.loaded)
         if seen.loaded is None or storage is None or not pace.begin():
@@ -327,7 +331,12 @@ class CheckpointLags:
         for model in models:
             (progress,) = progress_without_spark(seen.loaded, storage, [model])
             running = [each for each in progress.versions if each.position.version == live[model.name].version]
-            yield model.name, (add_lags(source_lags(running[0]).values()) or None) if running else None
+            if not running:
+                yield model.name, None, None
+                continue
+            position, lags = running[0].position, source_lags(running[0]).values()
+            open_batch = None if position.open_batch is None else (position.open_batch, position.open_since)
+            yield model.name, add_lags(lags) or None, open_batch
         pace.end()
 
 

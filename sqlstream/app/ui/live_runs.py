@@ -24,7 +24,9 @@ from sqlstream.history.reads import (
     latest_batches,
     revision,
 )
+from sqlstream.numbers import epoch_text
 from sqlstream.state.runs.progress import BatchProgress, stored_batch
+from sqlstream.state.runs.silence import Cause
 
 SPARK_POINTS = 40
 """The number of batches in a small chart."""
@@ -46,8 +48,8 @@ Key = tuple[str, str]
 @dataclass
 class LiveQuery:
     """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`; `run` is
-    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts, `lag` is that in
-    its checkpoint.
+    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts. `lag` is that in
+    its checkpoint, and `open_batch` a batch that has begun there, with its time (seconds since 1970).
     """
 
     number: int
@@ -58,6 +60,7 @@ class LiveQuery:
     status: str | None = None
     charts: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=SPARK_POINTS))
     lag: Mapping[str, int] | None = None
+    open_batch: tuple[int, float | None] | None = None
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
     batch: BatchProgress | None = None
 
@@ -78,8 +81,12 @@ class LiveQuery:
         if not self.is_running or not self.charts:
             return True
         at_ms, duration = self.charts[-1][0], self.charts[-1][2] or 0
-        span = (at_ms - self.charts[-2][0]) / 1000 if len(self.charts) > 1 else 0.0
-        return bool(time.time() - (at_ms + duration) / 1000 > max(IDLE_SECONDS, 3 * span))
+        return bool(time.time() - (at_ms + duration) / 1000 > max(IDLE_SECONDS, 3 * self.batch_span_seconds))
+
+    @property
+    def batch_span_seconds(self) -> float:
+        """The time between the starts of the last two batches, 0 before there are two."""
+        return (self.charts[-1][0] - self.charts[-2][0]) / 1000 if len(self.charts) > 1 else 0.0
 
     def source_rates(self) -> dict[str, tuple[float, int]]:
         """Returns the rows per second of each table that the query reads now, and its number of readers."""
@@ -107,7 +114,8 @@ class LiveQuery:
         tested = (self.entry.get("quarantined_rows") or 0) if tests else None
         shown = {figure.name: getattr(batch, figure.name, None) for figure in FIGURES}
         if batch is not None and self.is_idle:
-            shown["input_rows_per_second"] = 0.0
+            rates = ("input_rows_per_second", "processed_rows_per_second")
+            shown |= {"input_rows_per_second": 0.0} if self.is_running else dict.fromkeys(rates)
         return {
             **shown,
             **{name: self.entry.get(name) for name in _ENTRY_NAMES},
@@ -122,11 +130,30 @@ class LiveQuery:
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate(),
             "lag": (batch.lag_by_unit if batch is not None else None) or self.lag,
+            "open_batch": self._open_batch(),
+            "silence": self._silence(),
+            "batch_span_seconds": self.batch_span_seconds,
             "last_batch_id": None if batch is None else batch.batch_id,
             "last_batch_at": None if batch is None else batch.started_at,
             "alerts": list(self.alerts.values()),
             "spark": self._spark(),
         }
+
+    def _open_batch(self) -> dict[str, Any] | None:
+        """Returns the batch that runs now, as far as its checkpoint shows it."""
+        if self.open_batch is None or not self.is_running:
+            return None
+        batch_id, since = self.open_batch
+        if self.batch is not None and batch_id <= self.batch.batch_id:
+            return None  # it has ended since the checkpoint was read
+        return {"batch_id": batch_id, "since": None if since is None else epoch_text(since)}
+
+    def _silence(self) -> Mapping[str, Any] | None:
+        """Returns why the query emits no rows. It does not lack input while there is some that it has not read."""
+        silence = self.entry.get("silence")
+        if not isinstance(silence, Mapping) or silence.get("cause") != Cause.NO_INPUT or not self.is_running:
+            return silence
+        return None if self._open_batch() is not None or any((self.lag or {}).values()) else silence
 
     def _spark(self) -> dict[str, list[Any]]:
         columns = list(zip(*self.charts, strict=True)) or [()] * len(SPARKS)
@@ -134,8 +161,8 @@ class LiveQuery:
 
 
 _ENTRY_NAMES = (
-    *("unique_id", "kind", "trigger", "sink", "output", "batches", "started_at", "duration_seconds", "newest_event"),
-    *("silence", "error", "last_failure"),
+    *("unique_id", "kind", "trigger", "sink", "output", "batches", "started_at", "duration_seconds"),
+    *("newest_event", "newest_event_at", "error", "last_failure"),
     *COUNTED,
     *(figure.name for figure in FIGURES if figure.of_query),
 )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlstream.app.status.status import FAILED
 from sqlstream.app.ui.live_runs import LiveQuery, LiveRuns
 from sqlstream.app.ui.shape import Edge, ProjectShape, QueryShape
 from sqlstream.times import utc_now
@@ -22,9 +21,8 @@ QueryNow = dict[str, Any]
 
 @dataclass
 class Flows:
-    """Rows per second by edge and by node, and the `statuses` of the nodes without a query of their own: `flowing`,
-    `idle` (a running query uses the node), `failed` (the queries that use it have failed), `stopped`, or None if no
-    query has used it yet.
+    """Rows per second by edge and by node, and the `statuses` of the nodes that are no query: `flowing`, `idle` (a
+    running query uses the node), `stopped`, or None if no query has used it yet.
     """
 
     edges: dict[Edge, float] = field(default_factory=dict)
@@ -94,8 +92,6 @@ def _status(rate: float, used_by: list[str | None]) -> str | None:
         return "flowing"
     if any(status in ACTIVE for status in used_by):
         return "idle"
-    if any(status in FAILED for status in used_by):
-        return "failed"
     return "stopped" if any(used_by) else None
 
 

@@ -92,7 +92,8 @@ class QueryRun:
 
     `first_started` is the time of the first start, `started` of the last start, and `restart_at` of the next one after
     `failure`. `active_at` is the last time that the query had work. All are times of the monotonic clock. `has_waited`
-    is set as soon as the query waits for its next trigger, after it has checked its input once.
+    is set as soon as the query waits for its next trigger, after it has checked its input once. `waits` is whether a
+    query without a batch waits for data (None: unknown), looked up at `waits_checked_at`.
 
     A listener in the session `listened` reports the query, or else `polling` does. `can_be_marked` is whether Spark can
     mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
@@ -120,6 +121,8 @@ class QueryRun:
     waiting_checks: int = 0
     checked_at: float | None = None
     has_waited: bool = False
+    waits: bool | None = None
+    waits_checked_at: float = 0.0
     cannot_stop: bool = False
     listened: SparkSession | None = None
     polling: Polling | None = None

@@ -156,6 +156,14 @@ class QueryResumed:
 
 
 @dataclass(frozen=True)
+class QueryWaiting:
+    """A query that has had no batch has looked for data: it found none, and `waits`; or its first batch runs."""
+
+    model: str
+    waits: bool
+
+
+@dataclass(frozen=True)
 class QuerySilent:
     """The query of `model` reads or waits for data, and emits nothing. `is_new`: the reason was not reported before.
     `has_ended`: it emitted nothing until its end.
@@ -291,6 +299,7 @@ RunEvent = (
     | QueryNotRun
     | QueryStarted
     | BatchProgress
+    | QueryWaiting
     | QuerySilent
     | QueryRestarting
     | QueryResumed

@@ -421,8 +421,9 @@ class Figures:
     batch reads it again: `dropped_static` is the most that one batch dropped.
 
     `durations` counts batches by the first of `DURATION_BUCKETS` that is not exceeded; the last count is of longer
-    batches. `parts_ms`, `source_rows`, `data_tests` and `new_fields` are sums by the names of parts, sources, tests and
-    fields. `new_types` has the types of all new fields, by source.
+    batches. `newest_event_at` is the start of the batch that read the newest event. `parts_ms`, `source_rows`,
+    `data_tests` and `new_fields` are sums by the names of parts, sources, tests and fields. `new_types` has the types
+    of all new fields, by source.
     """
 
     batches: int = 0
@@ -432,6 +433,7 @@ class Figures:
     parts_ms: Mapping[str, int] = field(default_factory=dict)
     source_rows: Mapping[str, int] = field(default_factory=dict)
     newest_event: str | None = None
+    newest_event_at: str | None = None
     last: BatchProgress | None = None
     rates: tuple[float, ...] = ()
     quiet: SilentSpan = field(default_factory=SilentSpan)
@@ -457,6 +459,7 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
     sums = {name: total((figures.sums[name], getattr(batch, name))) for name in ADDED}
     counted_before = min(figures.dropped_static, batch.dropped_static)
     sums["dropped_records"] = (sums["dropped_records"] or 0) - counted_before
+    newest = max(filter(None, (figures.newest_event, batch.newest_event)), key=_order, default=None)
     bucket = bisect_left(DURATION_BUCKETS, batch.duration_ms / 1000)
     read = {name: sum(each.rows_in or 0 for each in readers) for name, readers in batch.by_source().items()}
     return Figures(
@@ -466,7 +469,8 @@ def add_batch(figures: Figures, batch: BatchProgress) -> Figures:
         durations=tuple(count + (number == bucket) for number, count in enumerate(figures.durations)),
         parts_ms=_added(figures.parts_ms, batch.parts_ms),
         source_rows=_added(figures.source_rows, read),
-        newest_event=max(filter(None, (figures.newest_event, batch.newest_event)), key=_order, default=None),
+        newest_event=newest,
+        newest_event_at=figures.newest_event_at if newest == figures.newest_event else batch.started_at,
         last=batch,
         rates=(*figures.rates, batch.input_rows_per_second or 0.0)[-RATES_KEPT:],
         # None is an unknown number, so there may be rows

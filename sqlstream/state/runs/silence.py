@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.compiler.emission import Delay, Emission, Step, TimeWindow, WaitsFor, read_window
 from sqlstream.state.runs.progress import Figures, SilentSpan, moment
+from sqlstream.times import utc_text
 
 QUIET_BATCHES = 3
 """The number of batches with input and without output after which sqlstream looks for the reason."""
@@ -36,14 +38,17 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Silence:
-    """Why a query emits nothing, as a word and as one or two sentences without a full stop."""
+    """Why a query emits nothing, as a word and as one or two sentences without a full stop. `due_event` is the event
+    time (UTC, ISO 8601) that releases its next rows, if one watermark holds them back.
+    """
 
     cause: Cause
     text: str
+    due_event: str | None = None
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str | None]:
         """Returns the entry of target/run_results.json."""
-        return {"cause": str(self.cause), "text": self.text}
+        return {"cause": str(self.cause), "text": self.text, "due_event": self.due_event}
 
 
 def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:
@@ -160,7 +165,8 @@ def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silen
         )
     holders = [name for name, rows in figures.quiet.source_rows if rows != 0]
     holds = f", held back by {_listed(holders, 'and')}" if holders else ""
-    return Silence(Cause.WATERMARK, f"{now}{holds if watermark else ''}, and {goal}; {_needed_events(end, emission)}")
+    text = f"{now}{holds if watermark else ''}, and {goal}; {_needed_events(end, emission)}"
+    return Silence(Cause.WATERMARK, text, _due_event(end, emission))
 
 
 def _goal(step: Step, end: datetime | None, *, is_certain: bool) -> str:
@@ -191,6 +197,15 @@ def _needed_events(end: datetime | None, emission: Emission) -> str:
         which = f"{'one' if emission.highest else 'each'} of the {len(each)} watermarks"
         return f"events {each[0]} must arrive for {which} to advance it past that"
     return f"events {(' or ' if emission.highest else ' and ').join(each)} must arrive to advance it past that"
+
+
+def _due_event(end: datetime | None, emission: Emission) -> str | None:
+    """Returns the event time that releases the first group, None if it is unknown or several watermarks count."""
+    if end is None or len(emission.delays) != 1 or emission.delays[0].span is None:
+        return None
+    with suppress(OverflowError):
+        return utc_text(end + emission.delays[0].span)
+    return None
 
 
 def _needed_time(end: datetime, delay: Delay) -> str:

@@ -21,6 +21,7 @@ from sqlstream.state.runs.events import (
     QueryResumed,
     QuerySilent,
     QueryStarted,
+    QueryWaiting,
     RunEvent,
     SelectedQuery,
     SelectedTest,
@@ -59,6 +60,7 @@ class TrackedQuery:
     failures: int = 0
     figures: Figures = field(default_factory=Figures)
     silence: Silence | None = None
+    waits: bool = False
     failure: Finding | None = None
     result: QueryResult | None = None
     alerts: Mapping[str, AlertChanged] = field(default_factory=dict)
@@ -88,6 +90,8 @@ class TrackedQuery:
         """Returns why the query emits nothing, or emitted nothing until its end. None if it emits rows, has failed, or
         started only recently.
         """
+        if self.figures.batches == 0 and not self.waits and self.status is not Status.SUCCESS:
+            return None  # it has not looked for data yet, or its first batch has not finished
         if self.status is LiveStatus.RUNNING and self.figures.batches == 0:
             return no_input(self.query.sources)
         if self.status in (Status.ERROR, Status.SKIPPED):
@@ -126,6 +130,7 @@ class TrackedQuery:
             "new_fields": {name: dict(count) for name, count in figures.new_fields.items()},
             "new_types": dict(figures.new_types),
             "newest_event": figures.newest_event,
+            "newest_event_at": figures.newest_event_at,
             "watermark_lag_seconds": self.watermark_lag_seconds,
             "latest_rates": list(figures.rates),
             "progress": None if figures.last is None else asdict(figures.last),
@@ -224,6 +229,8 @@ def _follow_query(query: TrackedQuery, event: RunEvent, now: datetime) -> Tracke
         figures = add_batch(query.figures, event)
         # a batch with rows ends the silence
         return replace(query, figures=figures, silence=query.silence if figures.quiet.batches else None)
+    if isinstance(event, QueryWaiting):
+        return replace(query, waits=event.waits)
     if isinstance(event, QuerySilent):
         return replace(query, silence=event.silence)
     if isinstance(event, AlertChanged):

@@ -58,8 +58,8 @@ class VersionPosition:
     """Where one version of a query is. `since` is when its first query started (UTC, ISO 8601), None without a ledger.
 
     `batch` is the last committed batch, and `committed_at` when its commit was written (seconds since 1970).
-    `open_batch` has begun and is not committed. `watermark_ms` is that of the last committed batch (ms since 1970),
-    None if there is none yet. `problem` says in one line what could not be read.
+    `open_batch` began at `open_since` (seconds since 1970) and is not committed. `watermark_ms` is that of the last
+    committed batch (ms since 1970), None if there is none yet. `problem` says in one line what could not be read.
     """
 
     version: int
@@ -67,6 +67,7 @@ class VersionPosition:
     batch: int | None = None
     committed_at: float | None = None
     open_batch: int | None = None
+    open_since: float | None = None
     watermark_ms: int | None = None
     sources: tuple[SourcePosition, ...] = ()
     problem: str | None = None
@@ -78,6 +79,7 @@ def read_position(files_of: DatedFilesOf, root: str, version: int) -> VersionPos
     checkpoint = checkpoint_path(folder, version)
     state = read_version(files_of, root, version)
     begun = last_entry(files.names(f"{checkpoint}/offsets"))
+    is_open = begun > state.last_commit
     batch = state.last_commit if state.last_commit >= 0 else None
     text = files.read_text(f"{checkpoint}/offsets/{batch}") if batch is not None else None
     is_readable = text is not None and is_complete(text, OFFSETS_LINES)
@@ -90,7 +92,8 @@ def read_position(files_of: DatedFilesOf, root: str, version: int) -> VersionPos
         _since(state.ledger),
         batch,
         files.modified(f"{checkpoint}/commits/{batch}") if batch is not None else None,
-        begun if begun > state.last_commit else None,
+        begun if is_open else None,
+        files.modified(f"{checkpoint}/offsets/{begun}") if is_open else None,
         watermark_of(known) if known else None,
         tuple(_sources(files, checkpoint, state.ledger, known)),
         problem,

@@ -84,6 +84,7 @@ def test_only_committed_files_were_read() -> None:
     )
 
     assert (found.batch, found.open_batch, found.committed_at, found.watermark_ms) == (0, 1, 100.0, 5000)
+    assert found.open_since == 100.0
     (source,) = found.sources
     assert (source.key, source.use, source.form) == ("0", STATEFUL.sources[0], "files")
     assert source.read == {"file:///in/a.json": 7}

@@ -107,6 +107,7 @@ def test_the_watermark_has_not_reached_the_end_of_the_first_window() -> None:
         Cause.WATERMARK,
         "the watermark is at 2024-01-01 12:30, held back by shop.a, and the first window ends at 2024-01-01 13:00; "
         "an event with the time 2024-01-01 13:10 or later must arrive to advance it past that",
+        "2024-01-01T13:10:00.000Z",
     )
 
 

@@ -15,6 +15,7 @@ from sqlstream.state.runs.events import (
     QueryResumed,
     QuerySilent,
     QueryStarted,
+    QueryWaiting,
     RunEvent,
     SelectedQuery,
     Status,
@@ -80,10 +81,18 @@ def test_a_query_without_input_has_a_reason_after_its_end() -> None:
 
 
 def test_a_running_query_without_input_has_a_reason() -> None:
-    """A running query without a batch has the reason that no rows have arrived."""
-    silence = orders(STARTED).why_silent()
+    """A running query that has looked for rows and found none has the reason that no rows have arrived. One that has not
+    looked yet, or whose first batch runs, may have some, also if it is stopped then.
+    """
+    waits, reads = QueryWaiting("orders", True), QueryWaiting("orders", False)
+    stopped = replace(RESULT, status=Status.STOPPED, batches=0)
+
+    silence = orders(STARTED, waits).why_silent()
 
     assert silence == Silence(Cause.NO_INPUT, "no rows have arrived from shop.orders since it started")
+    for events in ((), (waits, reads), (stopped,), (waits, reads, stopped)):
+        assert orders(STARTED, *events).why_silent() is None
+    assert orders(STARTED, waits, stopped).why_silent() is not None
 
 
 def test_queries_of_an_ended_run_do_not_run() -> None:

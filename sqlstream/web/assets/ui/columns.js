@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { ago, lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "./format.js";
+import { freshness, freshnessTitle, runningBatch, watermarkBehind } from "./freshness.js";
 import { drawParts, partsBar, partsOf, partsTitle } from "./parts.js";
 import { queryLink } from "./router.js";
 import { drawSpark, sparkline } from "./spark.js";
@@ -9,7 +10,7 @@ import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
 
 /**
  * Each column: `name`, `title` (in the head), `hint` (on hover), `width` (px), `value(query)` (sorts; null is last),
- * `text(query)`, `tip(query)`, `descends` (the first click sorts downwards), `short` (shown on phones, with that label).
+ * `text(query)`, `tip(query)`, `isTimed` (changes with the clock), `descends` (the first click sorts downwards), `short` (shown on phones, with that label).
  * Cells with more than text have `make()` and `draw(cell, query, now)` instead of `text`.
  */
 export const COLUMNS = [
@@ -17,7 +18,10 @@ export const COLUMNS = [
   {
     name: "status", title: "Status", width: 92, value: (query) => rankOf(stateOf(query)),
     make: () => [h("span.shape"), h("span.word")], draw: drawStatus,
-    tip: (query) => query.error?.message || query.silence?.text || alertText(query) || null,
+    tip: (query) => query.error?.message || query.silence?.text || runningBatch(query) || alertText(query) || null,
+  },
+  {
+    ...number("fresh", "Fresh", "Age of the newest event, or of the last batch if rows have no time", 74, freshness, seconds, freshnessTitle), isTimed: true, short: "fresh",
   },
   {
     name: "input", title: "In /s", hint: "Input rate, rows per second", width: 98, descends: true, short: "in/s",
@@ -34,12 +38,8 @@ export const COLUMNS = [
   },
   { ...number("lag", "Lag", "What the query has not read yet", 58, lagNumber, null, (query) => lagTitle(query.lag)), text: (query) => lag(query.lag), short: "lag" },
   {
-    ...number("behind", "Behind", "How far the watermark is behind the newest event", 82, (query) => query.watermark_lag_seconds, seconds), short: "behind",
+    ...number("behind", "Behind", "How far the watermark is behind the clock", 82, watermarkBehind, seconds), isTimed: true, short: "behind",
     tip: (query) => query.watermark ? `watermark ${localTime(query.watermark, true)} (${utcTime(query.watermark)})` : null,
-  },
-  {
-    ...number("watermark", "Watermark", "The query expects no older events", 70, (query) => query.watermark, null), text: (query) => query.watermark ? localTime(query.watermark).slice(-8) : NONE,
-    tip: (query) => query.watermark ? `${localTime(query.watermark, true)} (${utcTime(query.watermark)})` : null,
   },
   {
     name: "state", title: "State rows", hint: "Rows that the query keeps", width: 94, descends: true,
@@ -55,8 +55,9 @@ export const COLUMNS = [
     tip: (query) => query.last_failure ? `last failure: ${query.last_failure.message}` : null,
   },
   {
-    ...number("last", "Last batch", "When the last batch began", 68, (query) => query.last_batch_at, null), text: (query) => query.last_batch_at ? localTime(query.last_batch_at).slice(-8) : NONE,
-    tip: (query) => query.last_batch_at ? `batch ${exact(query.last_batch_id)}, ${ago(query.last_batch_at)} (${utcTime(query.last_batch_at)})` : null,
+    ...number("last", "Last batch", "When the last batch began, or since when one runs", 96, (query) => query.last_batch_at, null), isTimed: true,
+    text: (query) => runningBatch(query) ? "running" : query.last_batch_at ? ago(query.last_batch_at) : NONE,
+    tip: (query) => [runningBatch(query), query.last_batch_at && `batch ${exact(query.last_batch_id)} began at ${localTime(query.last_batch_at, true)} (${utcTime(query.last_batch_at)})`].filter(Boolean).join("; ") || null,
   },
 ];
 
@@ -121,13 +122,13 @@ export const FIELDS = {
   output: ["output_rows_per_second", "rows_out"],
   batch: ["duration_ms", "add_batch_ms", "planning_ms", "wal_ms", "other_ms"],
   lag: ["lag"],
-  behind: ["watermark_lag_seconds", "watermark"],
-  watermark: ["watermark"],
+  fresh: ["newest_event", "last_batch_at", "open_batch", "status"],
+  behind: ["watermark", "status"],
   state: ["state_rows", "spark"],
   bytes: ["state_bytes"],
   late: ["late_rows"],
   violations: ["violations"],
   quarantined: ["quarantined_rows"],
   restarts: ["restarts", "last_failure"],
-  last: ["last_batch_at", "last_batch_id"],
+  last: ["last_batch_at", "last_batch_id", "open_batch", "lag"],
 };

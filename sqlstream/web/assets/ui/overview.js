@@ -60,6 +60,13 @@ export class Overview {
       return;
     }
     if (change.batches || change.connection) return;
+    if (change.tick) {
+      if (!this.figures.element.isConnected) return;
+      this.figures.update(this.store.queries);
+      this.problems.update(this.store.queries, this.store.project?.problems || []);
+      this.table.tick();
+      return;
+    }
     if (change.all) this.nodes = new Map(overview.nodes.filter((node) => node.model).map((node) => [node.model, node]));
     if (!this.figures.element.isConnected) this.#build();
     const { queries } = this.store;

@@ -1,6 +1,7 @@
 // The states of queries and nodes: each has a word, a shape and a color.
 
 import { h, s } from "../dom.js";
+import { known } from "./format.js";
 
 const STATES = {
   error: ["bad", "Failed", 0],
@@ -21,8 +22,12 @@ const STATES = {
   none: ["none", "Not run", 10],
 };
 
+/** The time that a watermark may stand still, or that rows may be overdue, before this is a problem. */
+const PATIENCE_SECONDS = 60;
+const BATCHES_OF_PATIENCE = 3;
+
 /** The states of a query that an open alert replaces. */
-const WELL = new Set(["running", "stopped", "success"]);
+const WELL = new Set(["running", "success"]);
 
 const SHAPES = {
   ok: "M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9z",
@@ -33,17 +38,39 @@ const SHAPES = {
   none: "M8 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8z",
 };
 
-/** Returns the state of a query: its status, but `alert` for one with an open alert, and `silent` for a running one without output. */
+/**
+ * Returns the state of a query: its status, but `alert` for one with an open alert, and `silent` for a running one
+ * without output whose next rows are not expected.
+ */
 export function stateOf(query) {
   if (!query.status) return "none";
   if (WELL.has(query.status) && query.alerts?.length) return "alert";
-  if (query.status === "running" && query.silence) return "silent";
+  if (query.status === "running" && query.silence && expectedAt(query) === null) return "silent";
   return STATES[query.status] ? query.status : "unknown";
 }
 
 /** Returns whether the run of a query has not ended. */
 export function isAlive(query) {
   return ["pending", "running", "restarting"].includes(query.status);
+}
+
+/** Returns the seconds since a time in ISO 8601, null if it is unknown. */
+export function since(at) {
+  return known(at) ? (Date.now() - new Date(at).getTime()) / 1_000 : null;
+}
+
+/**
+ * Returns when a query without output is expected to emit rows (ms since 1970): its newest events advance, and the one
+ * that releases the rows comes as long after them as its time says. null if they stand still, or the rows are overdue.
+ */
+export function expectedAt(query) {
+  const due = query.silence?.due_event;
+  if (!isAlive(query) || !due || !query.newest_event || !query.newest_event_at) return null;
+  const patience = Math.max(PATIENCE_SECONDS, BATCHES_OF_PATIENCE * (query.batch_span_seconds || 0));
+  const at = new Date(query.newest_event_at).getTime() + Math.max(new Date(due) - new Date(query.newest_event), 0);
+  const isStill = since(query.newest_event_at) > patience;
+  const isOverdue = Date.now() > at + patience * 1_000;
+  return isStill || isOverdue ? null : at;
 }
 
 /** Returns the look of a state: ok, done, warn, bad, idle or none. */

@@ -4,12 +4,13 @@ import { address, get } from "./api.js";
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 15_000;
+const TICK_MS = 1_000;
 const OVERLAP_MS = 600_000; // batches that began before this page was opened, and end later
 
 /**
  * Follows one target. `listen(call)` calls `call(change)` after each update and returns a function that ends it. A change
  * has `all` (everything is new), `queries` (a Map from a model to the names of its changed fields), `flow`, `runs`,
- * `batches` (`{ model, rows }`), or `connection`.
+ * `batches` (`{ model, rows }`), `connection`, or `tick` (a second has passed).
  */
 export class Store {
   constructor(target) {
@@ -29,6 +30,7 @@ export class Store {
     this.model = model;
     this.#connect();
     this.load();
+    this.ticks = setInterval(() => { if (!document.hidden) this.#tell({ tick: true }); }, TICK_MS);
   }
 
   /** Ends everything. */
@@ -36,6 +38,7 @@ export class Store {
     this.closed = true;
     this.source?.close();
     clearTimeout(this.timer);
+    clearInterval(this.ticks);
     this.listeners.clear();
   }
 

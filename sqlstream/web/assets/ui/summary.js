@@ -1,7 +1,8 @@
 // The figures of all queries together, and what needs somebody.
 
 import { h, icon, show } from "../dom.js";
-import { bytes, count, rate, seconds, short } from "./format.js";
+import { ago, bytes, count, known, localTime, millis, rate, seconds, short } from "./format.js";
+import { currentValue, watermarkBehind } from "./freshness.js";
 import { queryLink } from "./router.js";
 import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
 
@@ -47,13 +48,13 @@ const quarantined = (all) => {
   const names = new Set(all.flatMap((query) => query.quarantines || [])); // several queries can read the same source
   return sum("rows_in_quarantine")(all) + all.reduce((total, query) => total + (names.has(query.model) ? query.rows_out || 0 : 0), 0);
 };
-const most = (name) => (all) => all.reduce((top, query) => (query[name] > (top ?? -1) ? query[name] : top), null);
+const top = (all, value) => all.map(value).filter(known).reduce((most, each) => (most === null || each > most ? each : most), null);
 
 const FIGURES = [
   ["input", "Rows in /s", "Rows per second that all queries read", (all) => rate(sum("input_rows_per_second")(all))],
   ["output", "Rows out /s", "Rows per second that all queries write", (all) => rate(sum("output_rows_per_second")(all))],
-  ["slowest", "Slowest batch", "The longest of the last batches", (all) => (most("duration_ms")(all) === null ? "–" : seconds(most("duration_ms")(all) / 1000))],
-  ["behind", "Most behind", "The watermark that is the furthest behind the newest event of its query", (all) => seconds(most("watermark_lag_seconds")(all))],
+  ["slowest", "Slowest batch", "The longest of the last batches", (all) => millis(top(all, (query) => query.duration_ms))],
+  ["behind", "Most behind", "The watermark of a running query that is furthest behind the clock", (all) => seconds(top(all, watermarkBehind))],
   ["state", "State", "Rows and memory that all queries keep", (all) => `${short(sum("state_rows")(all))} rows · ${bytes(sum("state_bytes")(all))}`],
   ["late", "Late rows", "Rows that came too late, in the newest runs", (all) => short(sum("late_rows")(all))],
   ["quarantined", "Quarantined", "Rows that violate data tests, and corrupt records, in quarantines", (all) => short(quarantined(all))],
@@ -71,16 +72,19 @@ export class Problems {
   }
 
   update(queries, texts) {
-    const found = Object.values(queries).filter((query) => rankOf(stateOf(query)) < 5);
-    found.sort((one, other) => rankOf(stateOf(one)) - rankOf(stateOf(other)) || (one.model < other.model ? -1 : 1));
-    const drawn = JSON.stringify([texts, found.map((query) => [query.model, stateOf(query), problemText(query)])]);
+    const all = Object.values(queries).filter((query) => rankOf(stateOf(query)) < 5);
+    const killed = [...byRun(all.filter((query) => stateOf(query) === "killed"))];
+    const found = all.filter((query) => stateOf(query) !== "killed");
+    found.sort((one, other) => rankOf(stateOf(one)) - rankOf(stateOf(other)) || order(sinceOf(one), sinceOf(other)) || order(one.model, other.model));
+    const drawn = JSON.stringify([texts, killed.map(killedText), found.map((query) => [query.model, stateOf(query), problemText(query), whenText(query)])]);
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    const total = found.length + texts.length;
+    const total = found.length + killed.length + texts.length;
     this.element.hidden = total === 0;
     this.title.textContent = count(total, "problem");
     const rest = found.length - SHOWN_PROBLEMS;
     show(this.list, texts.map((text) => h("li", null, statusIcon("error"), h("span.what", null, h("pre", null, text)))),
+      killed.map((run) => h("li.killed", null, statusIcon("killed"), h("span.what", null, killedText(run)))),
       found.slice(0, SHOWN_PROBLEMS).map(problemItem),
       rest > 0 ? h("li.more", null, h("button.button.quiet", { type: "button", onclick: () => this.onFilter("is:attention") }, `Show ${rest} more in the table`)) : null);
   }
@@ -89,10 +93,48 @@ export class Problems {
 function problemItem(query) {
   const state = stateOf(query);
   return h("li", null, statusIcon(state), h("a", { href: queryLink(query.model) }, query.model),
-    h("span.word", null, wordOf(state)), h("span.what", { title: problemText(query) }, problemText(query)));
+    h("span.word", null, wordOf(state)), h("span.when", null, whenText(query)), h("span.what", { title: problemText(query) }, problemText(query)));
+}
+
+function byRun(queries) {
+  const runs = new Map();
+  for (const query of queries) runs.set(query.run, [...(runs.get(query.run) || []), query]);
+  return runs;
+}
+
+/** Returns what happened to the queries of a run that was killed, and what to do. */
+function killedText([run, queries]) {
+  const names = queries.map((query) => query.model).sort();
+  const what = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+  const last = queries.map((query) => query.heard_at).sort().at(-1);
+  return `Run ${(run || "").slice(0, 8)} was killed ${last ? `after ${localTime(last, true)}, ${ago(last)}` : ""} with ${what}; \`sqlstream run\` continues where they stopped`;
 }
 
 function problemText(query) {
-  if (query.alerts?.length) return query.alerts.map((alert) => alert.message || alert.text || alert.alert || alert.kind).join("; ");
+  if (stateOf(query) === "alert") return query.alerts.map((alert) => alertText(alert, query)).join("; ");
   return query.error?.message || query.silence?.text || query.last_failure?.message || "";
+}
+
+function alertText(alert, query) {
+  const value = currentValue(alert, query);
+  return (alert.message || alert.text || alert.alert || alert.kind) + (value ? ` (now ${value})` : "");
+}
+
+/** Returns since when a query has its problem (ISO 8601), null if that is unknown. */
+function sinceOf(query) {
+  const state = stateOf(query);
+  if (state === "alert") return query.alerts.map((alert) => alert.since).filter(Boolean).sort()[0] || null;
+  return state === "error" || state === "restarting" ? query.heard_at : null;
+}
+
+function whenText(query) {
+  const at = sinceOf(query);
+  return at ? ago(at) : "";
+}
+
+/** Compares two values for sorting; null is last. */
+function order(one, other) {
+  if (one === other) return 0;
+  if (one === null || other === null) return one === null ? 1 : -1;
+  return one < other ? -1 : 1;
 }

@@ -47,6 +47,14 @@ export class QueryTable {
     if (performance.now() - this.sortedAt > SORT_PAUSE_MS && !this.#isUsed()) this.arrange();
   }
 
+  /** Draws what changes with the clock. */
+  tick() {
+    for (const model of this.order) {
+      const row = this.rows.get(model);
+      if (row.isNear) for (const [index, column] of COLUMNS.entries()) if (column.isTimed) drawCell(row.cells[index], column, this.queries[model]);
+    }
+  }
+
   /** Filters by words; returns the number of queries shown. */
   filter(text) {
     this.words = words(text);

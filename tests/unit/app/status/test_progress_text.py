@@ -56,6 +56,7 @@ def test_a_query() -> None:
             batch=12,
             committed_at=NOW.timestamp() - 90,
             open_batch=13,
+            open_since=NOW.timestamp() - 40,
             watermark_ms=1704106800000,
             holder="process 4711 on shop, since 2024-01-01 11:00:00 UTC",
         ),
@@ -67,7 +68,7 @@ def test_a_query() -> None:
     assert text == (
         "totals: in use by process 4711 on shop, since 2024-01-01 11:00:00 UTC\n"
         "version 2 since 2024-01-01 12:00:00 UTC (stored: 1, 2)\n"
-        "batch 12 committed 1 min 30 s ago, batch 13 begun and not committed\n"
+        "batch 12 committed 1 min 30 s ago, batch 13 begun 40 s ago and not committed\n"
         "watermark 2024-01-01 11:00:00 UTC, 1 h 05 min behind the current time\n"
         "\n"
         "source                          lag               offset\n"

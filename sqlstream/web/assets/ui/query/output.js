@@ -2,6 +2,7 @@
 
 import { h, icon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
+import { expectedText, runningBatch } from "../freshness.js";
 import { card, table } from "./sections.js";
 
 const SHOWN_ROWS = 20;
@@ -24,8 +25,9 @@ export function outputTab(page, store, signal) {
   const now = store.queries[page.model] || page.now || {};
   const rows = h("div.sample", null, h("p.loading", { role: "status" }, "Reading rows…"));
   loadRows(page.model, store.target, rows, signal);
+  const isSilent = now.error || now.silence || !(now.rows_out > 0);
   return h("div.stack", null,
-    card("Why is there no output?", h("div.body", null, h("p", null, silenceText(now)))),
+    isSilent ? card("Why is there no output?", h("div.body", null, expectedText(now) ? h("p", null, expectedText(now)) : null, h("p", null, silenceText(now)))) : null,
     card("When it emits rows", page.emission ? h("pre.prose", { tabindex: 0, role: "region", "aria-label": "When it emits rows, text" }, page.emission) : h("p.note-text", null, "Not known: the project does not compile.")),
     card("Newest rows", rows));
 }
@@ -34,7 +36,7 @@ function silenceText(now) {
   if (now.error) return "The query has failed, so it writes nothing. The error is at the top of this page.";
   if (now.silence) return now.silence.text;
   if (!now.status) return "The query has not run yet. Start it with `sqlstream run`.";
-  if (now.rows_out > 0) return "There is output: the query has written rows in its newest run.";
+  if (runningBatch(now)) return `Its ${runningBatch(now)}. Rows appear when the batch ends.`;
   return "The query has not written rows in its newest run, and has not been silent for long enough to know why. When it emits rows is below.";
 }
 

@@ -2,17 +2,19 @@
 
 import { h } from "../../dom.js";
 import { lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "../format.js";
+import { batchText, freshness, freshnessTitle, watermarkBehind } from "../freshness.js";
 import { drawParts, partsBar, partsOf, partsTitle } from "../parts.js";
 import { drawSpark, sparkline } from "../spark.js";
 
 // name, label, text, second line, title, series of the small chart
 const TILES = [
+  ["fresh", "Freshness", (now) => seconds(freshness(now)), batchText, freshnessTitle],
   ["input", "Rows in /s", (now) => rate(now.input_rows_per_second), (now) => `${short(now.rows_in)} in this run`, (now) => exact(now.input_rows_per_second), "input_rows_per_second"],
   ["processed", "Processed /s", (now) => rate(now.processed_rows_per_second), headroom, (now) => exact(now.processed_rows_per_second)],
   ["output", "Rows out /s", (now) => rate(now.output_rows_per_second), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rows_per_second)],
   ["batch", "Last batch", (now) => millis(now.duration_ms), null, (now) => partsTitle(partsOf(now))],
   ["lag", "Lag", (now) => lag(now.lag), (now) => lagTitle(now.lag) || "not reported", (now) => lagTitle(now.lag)],
-  ["behind", "Watermark behind", (now) => seconds(now.watermark_lag_seconds), (now) => (now.watermark ? localTime(now.watermark) : noneOr(now, "no watermark")), (now) => now.watermark && utcTime(now.watermark)],
+  ["behind", "Watermark behind", (now) => seconds(watermarkBehind(now)), (now) => (now.watermark ? localTime(now.watermark) : noneOr(now, "no watermark")), (now) => now.watermark && `behind the clock: ${localTime(now.watermark, true)} (${utcTime(now.watermark)})`],
   ["state", "State", (now) => (known(now.state_rows) ? `${short(now.state_rows)} rows` : NONE), (now) => (known(now.state_bytes) ? bytes(now.state_bytes) : noneOr(now, "keeps no state")), (now) => exact(now.state_rows), "state_rows"],
   ["late", "Late rows", (now) => short(now.late_rows), (now) => (now.dropped_records ? `${short(now.dropped_records)} dropped` : "in this run"), (now) => exact(now.late_rows)],
   ["violations", "Violations", (now) => short(now.violations), (now) => testsText(now.data_tests), (now) => exact(now.violations)],
