@@ -206,6 +206,7 @@ def entry(number: int, line: dict[str, Any], status: str = "running") -> dict[st
         "last_failure": ERROR if has_failed or number % 40 == RESTARTED else None,
         "silence": SILENCE if is_silent else None,
         "newest_event": line["newest_event"],
+        "newest_event_at": line["started_at"] if line["newest_event"] else None,
         "watermark_lag_seconds": watermark_lag(line),
         "latest_rates": [50.0] * 20,
         "progress": None,

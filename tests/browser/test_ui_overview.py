@@ -52,7 +52,7 @@ def test_the_overview_shows_all_queries(served: Served, open_page: OpenPage) -> 
     assert page.locator(".rows .row .name").all_inner_texts()[:3] == ["clicks_003", "shipping_007", "clicks_008"]
     assert row(page, "clicks_003", "status") == "Failed"
     assert row(page, "shipping_007", "status") == "No output"
-    for column in ("input", "processed", "batch", "behind", "watermark", "state", "bytes", "last"):
+    for column in ("fresh", "input", "processed", "batch", "behind", "state", "bytes", "last"):
         assert any(letter.isdigit() for letter in row(page, "clicks_008", column)), column
     assert row(page, "payments_011", "restarts") == "3"
     chart = page.locator(".row[data-model='clicks_008'] .c-input .spark .stroke")

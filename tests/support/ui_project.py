@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from benchmarks.make_history import History, LiveRun, entry, make_history, write_project
 from sqlstream.app.request import ProjectRequest, UiRequest
 from sqlstream.app.ui.serve import listen, serving
+from sqlstream.spark.storage.processes import machine_id, process_start
 
 QUERIES, BATCHES, DAYS = 16, 1_600, 2
 """A small project: query 3 has failed, 7 emits nothing, 11 restarted, 13 has late rows (see make_history.py)."""
@@ -26,6 +28,25 @@ class Run(LiveRun):
         """Writes a batch with other values: `progress` of the batch, `changes` of the query."""
         line = {**self._next(number), **progress}
         self._append([("batch", {**line, "query": {**entry(number, line), **changes}})])
+
+    def begin_query(self, number: int, **changes: Any) -> None:
+        """Writes another run of this process, with the start of a query that has had no batch."""
+        process = {"pid": os.getpid(), "process_start": process_start(os.getpid()), "target": "local"}
+        line = self._next(number)
+        nothing = {"batches": 0, "rows_in": 0, "rows_out": 0, "newest_event": None, "newest_event_at": None}
+        started = {"model": line["model"], "query": {**entry(number, line), **nothing, **changes}}
+        was, self._id = self._id, "another"
+        self._append([("run_began", process), ("run_loaded", {"target": "local"}), ("query_started", started)])
+        self._id = was
+
+    def kill(self, invocation: str, numbers: Sequence[int]) -> None:
+        """Writes another run with a batch of some queries, whose process is gone."""
+        was, self._id = self._id, invocation
+        self._append([("run_began", {"pid": 999_999_999, "process_start": f"{machine_id()}/0", "target": "local"})])
+        self._append([("run_loaded", {"target": "local"})])
+        for number in numbers:
+            self.batch(number)
+        self._id = was
 
     def refuse(self, invocation: str) -> None:
         """Writes another run that is refused before any query starts."""

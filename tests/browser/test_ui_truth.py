@@ -1,0 +1,156 @@
+"""What the page says about queries that are slow, wait, stand still or were killed, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from benchmarks.make_history import iso, name_of
+from sqlstream.report.run_json import event_fields, event_name
+from sqlstream.state.ledger import SourceUse
+from sqlstream.state.runs.events import AlertChanged
+from tests.support.browsing import OpenPage
+from tests.support.identities import STATEFUL, ledger_of
+from tests.support.ui_project import Served, served_project
+
+NO_INPUT = {
+    "cause": "no_input",
+    "text": "no rows have arrived from payments.events since it started",
+    "due_event": None,
+}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """A generated project with its page."""
+    with served_project(tmp_path) as found:
+        yield found
+
+
+def status(page: Page, number: int) -> Locator:
+    """Returns a locator of the status of a query in the table."""
+    return page.locator(f".row[data-model='{name_of(number)}'] .c-status")
+
+
+def begin_batch(folder: Path, number: int, seconds: float, files: int) -> None:
+    """Writes the checkpoint of a query whose first batch began some seconds ago, and files that it has not read."""
+    version = folder / f".sqlstream/local/queries/{name_of(number)}/v{1 + number % 3}"
+    offsets = version / "checkpoint/offsets/0"
+    offsets.parent.mkdir(parents=True)
+    offsets.write_text('v1\n{"batchWatermarkMs":0}\n{"logOffset":0}')
+    at = time.time() - seconds
+    os.utime(offsets, (at, at))
+    if version.name != "v1":
+        (version.parent / "versions.json").write_text(json.dumps({"current": int(version.name[1:])}))
+    source = SourceUse("payments__events", "payments.events", None, path=str(folder / "data/payments"))
+    (version / "ledger.json").write_text(ledger_of(replace(STATEFUL, sources=(source,))).to_json())
+    (folder / "data/payments").mkdir(parents=True, exist_ok=True)
+    for file in range(files):
+        (folder / f"data/payments/{file}.json").write_text("{}")
+
+
+def test_a_first_batch_says_that_it_runs(served: Served, open_page: OpenPage) -> None:
+    """While the first batch runs, the page says for how long and what waits, and not that no rows have arrived."""
+    served.run.begin_query(1, silence=NO_INPUT)
+    page = open_page(served.url)
+    expect(status(page, 1)).to_have_text("No output")
+
+    begin_batch(served.folder, 1, seconds=40, files=5)
+
+    expect(status(page, 1)).to_have_text("Running")
+    page.goto(f"{served.url}#/query/{name_of(1)}")
+    expect(page.locator(".tile-fresh")).to_contain_text(re.compile(r"first batch running for .*, 5 files wait"))
+    expect(page.get_by_text("no rows have arrived")).to_have_count(0)
+
+
+def test_a_window_that_is_open_is_no_problem(served: Served, open_page: OpenPage) -> None:
+    """While the newest events advance, the page says when the next rows are due. If they stand still, it is a problem."""
+    now = time.time()
+    silence = {"cause": "watermark", "text": "the first window ends at 12:10", "due_event": iso(now + 300)}
+    served.run.changed_batch(8, {"rows_out": 0}, silence=silence, newest_event=iso(now), newest_event_at=iso(now))
+    page = open_page(f"{served.url}#/query/{name_of(8)}")
+
+    expect(page.get_by_role("region", name="Next rows")).to_contain_text("The next rows are due at about")
+    expect(page.locator(".query-title")).to_contain_text("Running")
+
+    served.run.changed_batch(
+        8, {"rows_out": 0}, silence=silence, newest_event=iso(now - 900), newest_event_at=iso(now - 900_000)
+    )
+    expect(page.locator(".query-title")).to_contain_text("No output")
+    expect(page.get_by_role("region", name="Why there is no output")).to_contain_text("the first window ends at 12:10")
+
+
+def test_what_a_query_is_behind_is_measured_by_the_clock(served: Served, open_page: OpenPage) -> None:
+    """The age of the newest event, and how far the watermark is behind the clock, grow while no batch ends."""
+    event, watermark = iso(time.time() - 7_205), iso(time.time() - 7_805)
+    served.run.changed_batch(0, {"watermark": watermark, "newest_event": event}, newest_event=event)
+    page = open_page(served.url)
+
+    row = page.locator(f".row[data-model='{name_of(0)}']")
+    expect(row.locator(".c-fresh")).to_have_text("2 h")
+    expect(row.locator(".c-behind")).to_have_text("2 h 10 min")
+    expect(page.locator(".figures")).to_contain_text("Most behind2 h 10 min")
+    page.goto(f"{served.url}#/query/{name_of(0)}")
+    expect(page.locator(".tile-fresh")).to_contain_text("2 h")
+    expect(page.locator(".tile-fresh")).to_contain_text(re.compile(r"last batch \d+ s ago"))
+    before = page.locator(".tile-fresh .sub").inner_text()
+    expect(page.locator(".tile-fresh .sub")).not_to_have_text(before)
+
+
+def test_a_killed_run_is_one_problem(served: Served, open_page: OpenPage) -> None:
+    """The queries of a killed run are one line: which run, when, which queries, and what to do."""
+    served.run.kill("12345678-killed", (0, 1, 2, 4, 5))
+    page = open_page(served.url)
+
+    killed = page.locator(".problems li.killed")
+    expect(killed).to_have_count(1)
+    expect(killed).to_contain_text("Run 12345678 was killed after ")
+    expect(killed).to_contain_text(f"with {name_of(0)}, {name_of(5)}, {name_of(1)}")
+    expect(killed).to_contain_text("and 2 more; `sqlstream run` continues where they stopped")
+    expect(page.locator(".problems")).to_contain_text("3 problems")
+
+
+def test_an_alert_has_its_time_and_the_current_value(served: Served, open_page: OpenPage) -> None:
+    """An alert has the value of now beside that of its beginning, and ends with its query."""
+    since = iso(time.time() - 180)
+    raised = AlertChanged(name_of(0), "state_rows_over", "raised", "has 43,117 rows", "id", since, 43_117, 40_000)
+    state = {
+        "operators": ["stateStoreSave"],
+        "rows": 312_004,
+        "updated_rows": 1,
+        "removed_rows": 0,
+        "memory_bytes": 1,
+        "late_rows": 0,
+    }
+    served.run.event(event_name(raised), 0, event_fields(raised))
+    served.run.changed_batch(0, {"state": state})
+    page = open_page(served.url)
+
+    problems = page.locator(".problems")
+    expect(problems).to_contain_text("has 43,117 rows (now 312,004 rows)")
+    expect(problems).to_contain_text(re.compile(r"Alert.*3 min( \d+ s)? ago"))
+    page.goto(f"{served.url}#/query/{name_of(0)}")
+    expect(page.get_by_role("region", name="Alert")).to_contain_text("now 312,004 rows")
+
+    served.run.event("query_ended", 0, {}, status="stopped")
+    expect(page.locator(".query-title")).to_contain_text("Stopped")
+    expect(page.get_by_role("region", name="Alert")).to_have_count(0)
+
+
+def test_a_query_that_has_ended_has_no_rates(served: Served, open_page: OpenPage) -> None:
+    """A stopped query reads nothing now, and its freshness is not that of a running one."""
+    served.run.event("query_ended", 0, {}, status="stopped")
+    page = open_page(served.url)
+    row = page.locator(f".row[data-model='{name_of(0)}']")
+
+    expect(row.locator(".c-status")).to_have_text("Stopped")
+    for column in ("fresh", "processed", "behind"):
+        expect(row.locator(f".c-{column}")).to_have_text("–")
