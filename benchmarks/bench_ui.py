@@ -106,6 +106,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.add_init_script(path=SCRIPT)
         page.goto(url)
+        page.get_by_role("button", name="Show the graph").click()
         page.wait_for_function("document.querySelector('.graph .node')")
         found = updates(page)
         browser.close()

@@ -61,7 +61,7 @@ MOST_BYTES = 200_000
 
 def is_settled(page: Page) -> None:
     """Waits until everything is drawn."""
-    expect(page.locator(".graph .node, .tab-body > *").first).to_be_visible()
+    expect(page.locator(".rows .row, .tab-body > *").first).to_be_visible()
     expect(page.locator(".connection")).to_have_text("Live")
     page.wait_for_function(SETTLED)
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

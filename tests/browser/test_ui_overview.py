@@ -20,7 +20,8 @@ WATCH_ROWS = """() => {
   window.changedRows = new Set();
   new MutationObserver(changes => changes.forEach(change => {
     const row = (change.target.closest ? change.target : change.target.parentElement).closest('.row');
-    if (row) window.changedRows.add(row.dataset.model);
+    const cell = (change.target.closest ? change.target : change.target.parentElement).closest('.cell');
+    if (row && !cell?.matches('.c-fresh, .c-behind, .c-last')) window.changedRows.add(row.dataset.model);
   })).observe(document.querySelector('.rows'), {subtree: true, childList: true, characterData: true, attributes: true});
 }"""
 
@@ -60,8 +61,13 @@ def test_the_overview_shows_all_queries(served: Served, open_page: OpenPage) -> 
     problems = page.get_by_role("region", name="2 problems")
     expect(problems).to_contain_text('NumberFormatException: For input string: "n/a"')
     expect(problems).to_contain_text("the watermark has not reached the end of a window")
+    page.get_by_role("button", name="Show the graph").click()
     expect(page.locator(".graph .node")).not_to_have_count(0)
     expect(page.locator(".graph .edge.flows").first).to_be_attached()
+    page.reload()
+    expect(page.locator(".graph .node")).not_to_have_count(0)
+    page.get_by_role("button", name="Hide the graph").click()
+    expect(page.locator(".graph .node")).to_have_count(0)
     assert page.title() == "observed · sqlstream"
 
 
@@ -182,6 +188,7 @@ def test_the_graph_opens_queries_and_filters_by_folder(served: Served, open_page
     """Many nodes are shown by folder; a folder filters the table, and all nodes can be shown."""
     page = open_page(served.url)
 
+    page.get_by_role("button", name="Show the graph").click()
     group = page.locator(".graph .node", has_text="orders · 4 queries")
     expect(group).to_be_visible()
     group.click()
@@ -220,18 +227,20 @@ def test_two_hundred_queries_change_only_what_changed(serve: Serve, tmp_path: Pa
     expect(page.locator(".row[data-model='orders_120'] .c-input")).to_have_text("4.32k")
     assert page.evaluate("[...window.changedRows]") == ["orders_120"]
     assert page.evaluate("document.querySelectorAll('*').length") < 12_000
+    page.get_by_role("button", name="Show the graph").click()
+    expect(page.locator(".graph .node").first).to_be_visible()
     assert page.locator(".graph .node").count() < 40
     assert page.locator(".problems li").count() <= 7
     run.end()
 
 
 def test_a_project_that_has_not_run_says_what_to_do(serve: Serve, tmp_path: Path, open_page: OpenPage) -> None:
-    """Before the first run, the page shows the graph and the command that starts the queries."""
+    """Before the first run, the page shows the queries and the command that starts them."""
     empty_project(tmp_path)
     page = open_page(serve(tmp_path))
     expect(page.get_by_role("heading", name="Nothing has run yet")).to_be_visible()
     expect(page.locator(".empty")).to_contain_text("sqlstream run")
-    expect(page.locator(".graph .node")).not_to_have_count(0)
+    expect(page.locator(".rows .row")).not_to_have_count(0)
     page.get_by_role("button", name="Runs: no run yet").click()
     expect(page.get_by_role("dialog", name="Runs")).to_contain_text("No run has reported")
 
@@ -267,8 +276,12 @@ def test_the_overview_is_accessible(
 ) -> None:
     """The overview violates no rule of WCAG A and AA in both themes, also on a phone, where it is not too wide."""
     page = open_page(served.url, theme=theme)
+    page.get_by_role("button", name="Show the graph").click()
     expect(page.locator(".graph .node").first).to_be_visible()
     assert violations(page) == []
+    for width in (1241, 1280, 1440, 1520):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert violations(page) == []

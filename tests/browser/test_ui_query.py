@@ -238,7 +238,7 @@ def test_leaving_a_page_frees_its_charts(served: Served, open_page: OpenPage) ->
     for _ in range(3):
         expect(page.locator("canvas").first).to_be_visible()
         page.keyboard.press("Escape")
-        expect(page.locator(".graph .node").first).to_be_visible()
+        expect(page.locator(".rows .row").first).to_be_visible()
         assert page.locator("canvas").count() == 0
         counts.append(page.evaluate("document.querySelectorAll('*').length"))
         page.go_back()

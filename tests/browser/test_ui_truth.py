@@ -67,7 +67,9 @@ def test_a_first_batch_says_that_it_runs(served: Served, open_page: OpenPage) ->
 
     expect(status(page, 1)).to_have_text("Running")
     page.goto(f"{served.url}#/query/{name_of(1)}")
-    expect(page.locator(".tile-fresh")).to_contain_text(re.compile(r"first batch running for .*, 5 files wait"))
+    expect(page.locator(".tile-fresh")).to_contain_text("first batch running for ")
+    running = page.get_by_role("region", name="Running batch")
+    expect(running).to_contain_text(re.compile(r"First batch running for .*, 5 files wait\."))
     expect(page.get_by_text("no rows have arrived")).to_have_count(0)
 
 
@@ -112,6 +114,9 @@ def test_a_killed_run_is_one_problem(served: Served, open_page: OpenPage) -> Non
 
     killed = page.locator(".problems li.killed")
     expect(killed).to_have_count(1)
+    for width in (1241, 1280, 1440, 1520):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     expect(killed).to_contain_text("Run 12345678 was killed after ")
     expect(killed).to_contain_text(f"with {name_of(0)}, {name_of(5)}, {name_of(1)}")
     expect(killed).to_contain_text("and 2 more; `sqlstream run` continues where they stopped")

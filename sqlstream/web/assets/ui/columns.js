@@ -1,7 +1,7 @@
 // The columns of the table of queries.
 
 import { h } from "../dom.js";
-import { ago, lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime } from "./format.js";
+import { ago, lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime, withLocalTimes } from "./format.js";
 import { freshness, freshnessTitle, runningBatch, watermarkBehind } from "./freshness.js";
 import { drawParts, partsBar, partsOf, partsTitle } from "./parts.js";
 import { queryLink } from "./router.js";
@@ -18,7 +18,7 @@ export const COLUMNS = [
   {
     name: "status", title: "Status", width: 92, value: (query) => rankOf(stateOf(query)),
     make: () => [h("span.shape"), h("span.word")], draw: drawStatus,
-    tip: (query) => query.error?.message || query.silence?.text || runningBatch(query) || alertText(query) || null,
+    tip: (query) => query.error?.message || (query.silence && withLocalTimes(query.silence.text)) || runningBatch(query) || alertText(query) || null,
   },
   {
     ...number("fresh", "Fresh", "Age of the newest event, or of the last batch if rows have no time", 74, freshness, seconds, freshnessTitle), isTimed: true, short: "fresh",
@@ -38,7 +38,7 @@ export const COLUMNS = [
   },
   { ...number("lag", "Lag", "What the query has not read yet", 58, lagNumber, null, (query) => lagTitle(query.lag)), text: (query) => lag(query.lag), short: "lag" },
   {
-    ...number("behind", "Behind", "How far the watermark is behind the clock", 82, watermarkBehind, seconds), isTimed: true, short: "behind",
+    ...number("behind", "Behind", "How far the watermark is behind the clock", 82, watermarkBehind, seconds), isTimed: true,
     tip: (query) => query.watermark ? `watermark ${localTime(query.watermark, true)} (${utcTime(query.watermark)})` : null,
   },
   {

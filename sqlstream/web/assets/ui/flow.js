@@ -1,10 +1,11 @@
 // The graph of the overview: what flows now. Many nodes are shown by folder until somebody wants them all.
 
-import { h, icon, show } from "../dom.js";
+import { h, icon, readSetting, show, writeSetting } from "../dom.js";
 import { createGraph } from "../graph.js";
 import { count, rate } from "./format.js";
 import { graphStatus, rankOf, stateOf, wordOf } from "./status.js";
 
+const SETTING = "graph";
 const MANY = 12;
 const SMALLEST_TEXT = 0.72;
 const RESERVED = "0,000.00 rows/s";
@@ -15,16 +16,19 @@ export class Flow {
     this.options = options;
     this.box = h("div.flow-graph");
     this.toggle = h("button.button.quiet", { type: "button", hidden: true, onclick: () => this.#toggled() });
+    this.opener = h("button.button.quiet", { type: "button", "aria-expanded": "false", onclick: () => this.#opened() }, "Show the graph");
     this.legend = h("span.legend.flow-legend.wide-only", null,
       ["source", "view", "query", "sink"].map((kind) => h(`span.kind-${kind}`, null, h("i.dot"), kind)));
     this.element = h("section.card.flow", { "aria-labelledby": "flow-title" },
-      h("header", null, icon("graph"), h("h2", { id: "flow-title" }, "What flows now"), this.legend, h("span.spread"), this.toggle), this.box);
+      h("header", null, icon("graph"), h("h2", { id: "flow-title" }, "What flows now"), this.legend, h("span.spread"), this.toggle, this.opener), this.box);
+    this.#mark(readSetting(SETTING) === "open");
     this.isGrouped = null;
   }
 
   /** Shows an overview; `isNew` makes a new layout. */
   update(overview, isNew) {
     this.overview = overview;
+    if (this.box.hidden) return;
     if (isNew || !this.graph) this.#build();
     else this.#refresh();
   }
@@ -117,6 +121,22 @@ export class Flow {
       line.element.style.strokeWidth = shown;
       line.element.classList.toggle("flows", total > 0);
     }
+  }
+
+  /** Shows or hides the graph, which takes the space and the work of a layout. */
+  #opened() {
+    const isOpen = this.box.hidden;
+    writeSetting(SETTING, isOpen ? "open" : "closed");
+    this.#mark(isOpen);
+    if (isOpen) this.#build();
+    else this.close();
+  }
+
+  #mark(isOpen) {
+    this.box.hidden = this.legend.hidden = !isOpen;
+    this.toggle.hidden ||= !isOpen;
+    this.opener.setAttribute("aria-expanded", String(isOpen));
+    this.opener.textContent = isOpen ? "Hide the graph" : "Show the graph";
   }
 
   #toggled() {

@@ -95,6 +95,16 @@ export function localTime(at, withDate = false) {
   return withDate || new Date().toDateString() !== time.toDateString() ? `${day} ${clock}` : clock;
 }
 
+/** Returns a text of the server with its times, which are in UTC, in the time zone of this browser. */
+export function withLocalTimes(text) {
+  return text.replace(/\b(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?: UTC)?\b/g, (found, day, minute, rest) => {
+    const time = new Date(`${day}T${minute}${rest || ":00"}Z`);
+    if (Number.isNaN(time.getTime())) return found;
+    const shown = localTime(time, true);
+    return rest ? shown : shown.slice(0, -3);
+  });
+}
+
 /** Returns a time in UTC, in full. */
 export function utcTime(at) {
   const time = new Date(at);

@@ -78,14 +78,14 @@ export class Overview {
     this.table.update(queries, change.queries || null);
     this.#drawCount();
     if (change.all) this.#layLater();
-    else if (this.flow.graph) this.flow.update(overview, false);
+    else this.flow.update(overview, false);
   }
 
   #build() {
     this.empty = h("section.card.empty", { hidden: true }, h("h2", null, "Nothing has run yet"),
       h("p", null, "Start the queries of this project in another terminal. This page updates by itself."),
       h("pre.code", null, "sqlstream run"));
-    show(this.container, h("h1.visually-hidden", null, "Overview"), this.figures.element, this.empty, this.problems.element, this.flow.element, this.queries);
+    show(this.container, h("h1.visually-hidden", null, "Overview"), this.figures.element, this.empty, this.problems.element, this.queries, this.flow.element);
   }
 
   /** Lays out the graph after the table is painted. */

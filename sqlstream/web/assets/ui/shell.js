@@ -65,7 +65,7 @@ export class Shell {
     document.documentElement.classList.toggle("disconnected", state === "lost");
     if (this.connection.textContent === text) return;
     show(this.connection, h("i", { "aria-hidden": "true" }), h("span", null, text));
-    this.connection.title = state === "live" ? "Updates arrive once a second" : text;
+    this.connection.title = state === "live" ? `Updates arrive once a second. Times are those of ${Intl.DateTimeFormat().resolvedOptions().timeZone}.` : text;
   }
 
   #chooseTarget() {

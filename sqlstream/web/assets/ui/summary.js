@@ -1,7 +1,7 @@
 // The figures of all queries together, and what needs somebody.
 
 import { h, icon, show } from "../dom.js";
-import { ago, bytes, count, known, localTime, millis, rate, seconds, short } from "./format.js";
+import { ago, bytes, count, known, localTime, millis, rate, seconds, short, withLocalTimes } from "./format.js";
 import { currentValue, watermarkBehind } from "./freshness.js";
 import { queryLink } from "./router.js";
 import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
@@ -112,7 +112,7 @@ function killedText([run, queries]) {
 
 function problemText(query) {
   if (stateOf(query) === "alert") return query.alerts.map((alert) => alertText(alert, query)).join("; ");
-  return query.error?.message || query.silence?.text || query.last_failure?.message || "";
+  return query.error?.message || (query.silence && withLocalTimes(query.silence.text)) || query.last_failure?.message || "";
 }
 
 function alertText(alert, query) {

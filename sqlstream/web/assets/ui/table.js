@@ -47,8 +47,9 @@ export class QueryTable {
     if (performance.now() - this.sortedAt > SORT_PAUSE_MS && !this.#isUsed()) this.arrange();
   }
 
-  /** Draws what changes with the clock. */
+  /** Draws what changes with the clock, and sorts what has changed since it was sorted. */
   tick() {
+    if (performance.now() - this.sortedAt > SORT_PAUSE_MS && !this.#isUsed()) this.arrange();
     for (const model of this.order) {
       const row = this.rows.get(model);
       if (row.isNear) for (const [index, column] of COLUMNS.entries()) if (column.isTimed) drawCell(row.cells[index], column, this.queries[model]);

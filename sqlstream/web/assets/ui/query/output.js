@@ -3,6 +3,7 @@
 import { h, icon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { expectedText, runningBatch } from "../freshness.js";
+import { withLocalTimes } from "../format.js";
 import { card, table } from "./sections.js";
 
 const SHOWN_ROWS = 20;
@@ -34,7 +35,7 @@ export function outputTab(page, store, signal) {
 
 function silenceText(now) {
   if (now.error) return "The query has failed, so it writes nothing. The error is at the top of this page.";
-  if (now.silence) return now.silence.text;
+  if (now.silence) return withLocalTimes(now.silence.text);
   if (!now.status) return "The query has not run yet. Start it with `sqlstream run`.";
   if (runningBatch(now)) return `Its ${runningBatch(now)}. Rows appear when the batch ends.`;
   return "The query has not written rows in its newest run, and has not been silent for long enough to know why. When it emits rows is below.";

@@ -4,8 +4,8 @@ import { h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
-import { known, localTime } from "../format.js";
-import { currentValue, expectedText } from "../freshness.js";
+import { known, localTime, withLocalTimes } from "../format.js";
+import { currentValue, expectedText, runningBatch } from "../freshness.js";
 import { historyTab } from "./history.js";
 import { findingBox, outputTab } from "./output.js";
 import { problemPage } from "../overview.js";
@@ -121,17 +121,18 @@ export class QueryPage {
   }
 
   #drawAlarm(now, state) {
-    const expected = expectedText(now);
+    const [expected, running] = [expectedText(now), runningBatch(now)];
     const alerts = (state === "stopped" ? [] : now.alerts || []).map((alert) => [alert, currentValue(alert, now)]);
-    const drawn = JSON.stringify([state, now.error, now.silence, alerts, expected, state === "restarting" && now.last_failure]);
+    const drawn = JSON.stringify([state, now.error, now.silence, alerts, expected, running, state === "restarting" && now.last_failure]);
     if (drawn === this.drawnAlarm) return;
     this.drawnAlarm = drawn;
     const failure = now.error || (state === "restarting" ? now.last_failure : null);
     show(this.alarm,
       failure ? findingBox(failure, state === "restarting" ? "It failed and will restart" : "Why it failed", "bad") : null,
-      !failure && now.silence && !expected ? h("section.card.notice.warn", { "aria-label": "Why there is no output" }, icon("warn"), h("div", null, h("h2", null, "Why there is no output"), h("p", null, now.silence.text),
+      !failure && now.silence && !expected ? h("section.card.notice.warn", { "aria-label": "Why there is no output" }, icon("warn"), h("div", null, h("h2", null, "Why there is no output"), h("p", null, withLocalTimes(now.silence.text)),
         h("p", null, h("a", { href: queryLink(this.model, "output") }, "When this query emits rows")))) : null,
-      !failure && expected ? h("section.card.notice", { "aria-label": "Next rows" }, icon("clock"), h("div", null, h("p", null, expected), h("p.muted", null, now.silence.text))) : null,
+      !failure && running ? h("section.card.notice", { "aria-label": "Running batch" }, icon("clock"), h("div", null, h("p", null, `${running[0].toUpperCase()}${running.slice(1)}.`))) : null,
+      !failure && expected ? h("section.card.notice", { "aria-label": "Next rows" }, icon("clock"), h("div", null, h("p", null, expected), h("p.muted", null, withLocalTimes(now.silence.text)))) : null,
       alerts.map(([alert, value]) => h("section.card.notice.warn", { "aria-label": "Alert" }, icon("warn"), h("div", null, h("h2", null, `Alert: ${alert.alert || alert.kind || "raised"}`), h("p", null, alert.message || alert.text || ""),
         h("p.muted", null, [alert.since && `since ${localTime(alert.since)}`, value && `now ${value}`].filter(Boolean).join("; "))))));
   }

@@ -15,7 +15,7 @@ export const CHARTS = [
     id: "rates", title: "Rates", unit: "rows per second", format: rate,
     series: [
       { name: "input_rows_per_second", label: "Input", color: "--chart-1", fill: true },
-      { name: "processed_rows_per_second", label: "Processing", color: "--chart-2", scale: "right" },
+      { name: "processed_rows_per_second", label: "Processing", color: "--chart-2" },
     ],
     none: "Spark has not reported rates for this query.",
   },
@@ -36,7 +36,7 @@ export const CHARTS = [
     none: "No batch has run in this range.",
   },
   {
-    id: "watermark", title: "Watermark behind", unit: "the newest event", format: seconds, steps: TIME_STEPS,
+    id: "watermark", title: "Watermark", unit: "behind the newest event of its batch", format: seconds, steps: TIME_STEPS,
     series: [{ name: "watermark_lag_seconds", label: "Behind", color: "--chart-4", fill: true }],
     none: "This query has no watermark.",
   },

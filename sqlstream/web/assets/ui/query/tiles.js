@@ -8,7 +8,7 @@ import { drawSpark, sparkline } from "../spark.js";
 
 // name, label, text, second line, title, series of the small chart
 const TILES = [
-  ["fresh", "Freshness", (now) => seconds(freshness(now)), batchText, freshnessTitle],
+  ["fresh", "Freshness", (now) => seconds(freshness(now)), (now) => batchText(now).split(",")[0], freshnessTitle],
   ["input", "Rows in /s", (now) => rate(now.input_rows_per_second), (now) => `${short(now.rows_in)} in this run`, (now) => exact(now.input_rows_per_second), "input_rows_per_second"],
   ["processed", "Processed /s", (now) => rate(now.processed_rows_per_second), headroom, (now) => exact(now.processed_rows_per_second)],
   ["output", "Rows out /s", (now) => rate(now.output_rows_per_second), (now) => `${short(now.rows_out)} in this run`, (now) => exact(now.output_rows_per_second)],
@@ -39,7 +39,9 @@ function quarantinedText(now) {
 }
 
 function headroom(now) {
-  return now.input_rows_per_second > 0 && now.processed_rows_per_second > 0 ? `${(now.processed_rows_per_second / now.input_rows_per_second).toFixed(now.processed_rows_per_second < 10 * now.input_rows_per_second ? 1 : 0)} × input` : "rows per second";
+  const [arrives, done] = [now.input_rows_per_second, now.processed_rows_per_second];
+  if (!(arrives > 0 && done > 0)) return "rows per second";
+  return done < arrives ? `falls behind by ${rate(arrives - done)}/s` : `keeps up, ${(done / arrives).toFixed(done < 10 * arrives ? 1 : 0)} × input`;
 }
 
 export class Tiles {
