@@ -56,6 +56,36 @@ def test_the_status_of_a_run_and_of_one_that_was_killed(folder: ProjectFolder) -
 
 
 @pytest.mark.slow
+def test_a_query_lacks_input_only_after_it_has_looked(folder: ProjectFolder) -> None:
+    """A query that has found no data says so, and no longer once its first batch runs. One with data never says it."""
+    (folder.root / "in/empty").mkdir(parents=True)
+    sources = (folder.root / "sources.yml").read_text()
+    folder.write({"sources.yml": sources + sources.split("tables:\n")[1].replace("orders", "empty")})
+    folder.rows("in/orders/0.json", [{"id": 0}], modified=0)
+    sleeps = "{{ config(sink='nowhere') }} select id, java_method('java.lang.Thread', 'sleep', cast(8000 as bigint)) as z from "
+    folder.write({f"models/{name}.sql": sleeps + f"{{{{ source('shop', '{name}') }}}}" for name in ("orders", "empty")})
+    process = folder.command("run", "--log-format", "json")
+    printed = wait_for(process, '"waits": true')
+    printed += wait_for(process, '"event": "batch"')
+    code, text = status(folder)
+    assert (code, "empty emits no rows: no rows have arrived from shop.empty since it started" in text) == (0, True)
+
+    folder.rows("in/empty/0.json", [{"id": 0}], modified=0)
+    printed += wait_for(process, '"waits": false')
+    assert "no rows have arrived" not in status(folder)[1]
+    printed += wait_for(process, '"event": "batch"')
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+
+    waits = [json.loads(line) for line in printed if '"query_waiting"' in line]
+    assert [(each["model"], each["waits"]) for each in waits if each["model"] == "empty"] == [
+        ("empty", True),
+        ("empty", False),
+    ]
+    assert [each["waits"] for each in waits if each["model"] == "orders"] in ([], [False])
+
+
+@pytest.mark.slow
 def test_an_idle_side_of_a_join_is_named(folder: ProjectFolder) -> None:
     """Of two joined streams, status names the idle one that holds back the watermark."""
     sources = (folder.root / "sources.yml").read_text()
