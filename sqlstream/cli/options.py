@@ -68,6 +68,14 @@ def _refused(problem: str, text: str) -> UsageError:
 AnyCommand = Callable[..., Any]
 Command = TypeVar("Command", bound=AnyCommand)
 
+token_option = click.option(
+    "--token",
+    metavar="TEXT",
+    envvar="SQLSTREAM_UI_TOKEN",
+    show_envvar=True,
+    help="Token that a browser needs (default: none on a loopback address, otherwise a random one).",
+)
+
 project_dir_option = click.option(
     "--project-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -16,7 +16,7 @@ from sqlstream.app.docs.generate import generate_docs
 from sqlstream.app.docs.serve import serving_docs
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selecting import select
-from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.request import ProjectRequest, Selection, UiRequest
 from sqlstream.errors import FindingsError
 from tests.support.browsing import ROOT, OpenPage
 
@@ -217,7 +217,7 @@ def test_a_phone_has_a_menu(static_site: str, open_page: OpenPage) -> None:
 def test_the_folder_works_from_a_server_and_from_a_file(examples: Path, open_page: OpenPage) -> None:
     """`docs generate` without --static writes a folder that opens from a file and from `docs serve`."""
     made = generate_docs(ProjectRequest(examples), compile_=False)
-    with serving_docs(examples, "127.0.0.1", 0) as served:
+    with serving_docs(examples, UiRequest(port=0)) as served:
         for address in (made.page.as_uri(), served):
             expect(open_page(address + MODEL).locator("h1")).to_have_text("cloudtrail_failed_logins")
         for path in ("assets/", "../manifest.json", "%2e%2e/manifest.json"):

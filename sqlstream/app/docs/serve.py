@@ -8,35 +8,36 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlstream.app.docs.generate import DOCS_FOLDER
+from sqlstream.app.request import UiRequest
+from sqlstream.app.ui.serve import listen
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 
 
-def serve_docs(folder: Path, host: str, port: int, started: Callable[[str], None]) -> None:
+def serve_docs(folder: Path, request: UiRequest, started: Callable[[str], None]) -> None:
     """Serves the site of the project in `folder` until KeyboardInterrupt. Calls `started` with the URL first.
 
-    Port 0 is any free port. Raises: UsageError without a site, or if the address cannot be used.
+    Port 0 is any free port. Raises: UsageError without a site, or if the address or the token cannot be used.
     """
-    with serving_docs(folder, host, port) as url:
+    with serving_docs(folder, request) as url:
         started(url)
         threading.Event().wait()
 
 
 @contextmanager
-def serving_docs(folder: Path, host: str, port: int) -> Iterator[str]:
+def serving_docs(folder: Path, request: UiRequest) -> Iterator[str]:
     """Serves the site for the body, and yields its URL. Raises: UsageError as `serve_docs` does."""
-    from sqlstream.web.server.http import AddressError, BackgroundServer, bind, make_site  # loads Starlette
+    from sqlstream.web.server.access import Access  # loads Starlette
+    from sqlstream.web.server.http import BackgroundServer, make_site
 
     site = find_project_root(folder) / ARTIFACTS_FOLDER / DOCS_FOLDER
     if not (site / "index.html").is_file():
         raise UsageError(f"there is no {ARTIFACTS_FOLDER}/{DOCS_FOLDER}/; run `sqlstream docs generate` first")
-    try:
-        listening = bind(host, port)
-    except AddressError as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {str(error).lower()}; use another --port") from error
-    server = BackgroundServer(make_site(site), listening, host, "site")
+    opened = listen(request)
+    access = Access(request.host, opened.socket.getsockname()[1], opened.token)
+    server = BackgroundServer(make_site(site, access), opened.socket, request.host, "site")
     server.start()
     try:
-        yield f"{server.url}/"
+        yield opened.address(server.url)
     finally:
         server.close()

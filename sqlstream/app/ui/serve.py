@@ -26,6 +26,10 @@ class Listening:
     socket: socket.socket
     token: str | None = field(repr=False)
 
+    def address(self, url: str) -> str:
+        """Returns the address to open, with the token, of a server at `url`."""
+        return f"{url}/?token={self.token}" if self.token else f"{url}/"
+
 
 def listen(request: UiRequest) -> Listening:
     """Opens the port of the page. Raises: UsageError if it is taken, or the host or the token cannot be used."""
@@ -68,7 +72,7 @@ def serving(listening: Listening, project: ProjectRequest, history: History | No
     try:
         data.start()
         server.start()
-        yield f"{server.url}/?token={token}" if token else f"{server.url}/"
+        yield listening.address(server.url)
     finally:
         server.close()
         data.close()

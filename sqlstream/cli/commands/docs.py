@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.cli.options import project_dir_option, project_options, selection_options
+from sqlstream.app.request import ProjectRequest, Selection, UiRequest
+from sqlstream.cli.options import project_dir_option, project_options, selection_options, token_option
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
 
 
@@ -64,7 +64,8 @@ def generate(
     show_default=True,
     help="Port to listen on; 0 is any free port.",
 )
-def serve(project_dir: Path, host: str, port: int) -> None:
+@token_option
+def serve(project_dir: Path, host: str, port: int, token: str | None) -> None:
     """Serve target/docs/ until Ctrl-C. Run `sqlstream docs generate` first."""
     from sqlstream.app.docs.serve import serve_docs
 
@@ -72,4 +73,4 @@ def serve(project_dir: Path, host: str, port: int) -> None:
         click.echo(f"Documentation: {url} (Ctrl-C to stop)")
 
     with suppress(KeyboardInterrupt):
-        serve_docs(project_dir.resolve(), host, port, started)
+        serve_docs(project_dir.resolve(), UiRequest(host, port, token), started)

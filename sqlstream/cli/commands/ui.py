@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sqlstream.app.request import UI_HOST, UI_PORT, ProjectRequest, UiRequest
-from sqlstream.cli.options import project_options
+from sqlstream.cli.options import project_options, token_option
 
 
 @click.command("ui")
@@ -25,13 +25,7 @@ from sqlstream.cli.options import project_options
     show_envvar=True,
     help=f"Port to listen on (default: the first free one from {UI_PORT} on).",
 )
-@click.option(
-    "--token",
-    metavar="TEXT",
-    envvar="SQLSTREAM_UI_TOKEN",
-    show_envvar=True,
-    help="Token that a browser needs (default: none on a loopback address, otherwise a random one).",
-)
+@token_option
 def ui(project: ProjectRequest, debug: bool, host: str, port: int | None, token: str | None) -> None:
     """Serve a page with the graph of the project, the state of each query, and its history, and print its URL.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SECURITY_HEADERS = {
@@ -26,6 +27,19 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 """The headers of each response. Scripts and styles come only from this server, and none is inline."""
+
+_FORM_POLICY = SECURITY_HEADERS["content-security-policy"].replace("form-action 'none'", "form-action 'self'")
+
+_FORM = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>sqlstream</title>
+<meta name="viewport" content="width=device-width"></head>
+<body><main><h1>This page needs its token</h1>
+<p>It is the end of the URL that sqlstream has printed, after <code>token=</code>; or that of its option
+<code>--token</code>.</p>
+<form method="get"><label>Token <input type="password" name="token" required autofocus></label>
+<button>Open</button></form></main></body></html>
+"""
+"""A form without an action keeps the part of the address after `#`, and so the query that a link is about."""
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -62,16 +76,23 @@ class Access:
         """Returns the answer to a request that is refused, or that exchanges the token for the cookie; None for an
         allowed one. `query` is the query part of its URL.
         """
-        if not self._is_host(headers.get("host", "")):
+        try:
+            is_known = self._is_host(headers.get("host", ""))
+            origin = headers.get("origin")
+            is_other = origin is not None and urlsplit(origin).netloc != headers.get("host")
+        except ValueError:
+            return PlainTextResponse("the Host or the Origin of the request is no host name\n", 400)
+        if not is_known:
             return PlainTextResponse("unknown host: use the address that sqlstream has printed\n", 421)
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if is_other:
             return PlainTextResponse("requests from other sites are not allowed\n", 403)
         return None if self.token is None else self._token_refusal(self.token, headers, query)
 
     def _is_host(self, host: str) -> bool:
         """Returns whether a Host header names this server. On a loopback address, a name that an attacker made point
         there is refused. On other addresses the server does not know its names, and the token protects it.
+
+        Raises: ValueError if it is no name.
         """
         if self.token is not None and not is_loopback(self.host):
             return bool(host)
@@ -83,9 +104,11 @@ class Access:
         if _same(headers.get("authorization", ""), f"Bearer {token}") or _same(self._cookie_of(headers), self.proof):
             return None
         pairs = parse_qsl(query, keep_blank_values=True)
-        if not any(name == "token" and _same(value, token) for name, value in pairs):
-            return PlainTextResponse("the token is missing or wrong: open the URL that sqlstream has printed\n", 401)
-        return None
+        if any(name == "token" and _same(value, token) for name, value in pairs):
+            return None
+        if "text/html" in headers.get("accept", ""):
+            return HTMLResponse(_FORM, 401, {"content-security-policy": _FORM_POLICY})
+        return PlainTextResponse("the token is missing or wrong: open the URL that sqlstream has printed\n", 401)
 
     def _cookie_of(self, headers: Headers) -> str:
         try:
@@ -103,7 +126,8 @@ class Access:
         if self.token is None or len(others) == len(pairs):
             return None
         answer = RedirectResponse(f"{path}?{urlencode(others)}" if others else path, 303)
-        answer.set_cookie(self.cookie, self.proof, httponly=True, samesite="strict", path="/")
+        # not `strict`: a link in a message of another site opens the page
+        answer.set_cookie(self.cookie, self.proof, httponly=True, samesite="lax", path="/")
         return answer
 
 
@@ -112,10 +136,10 @@ def _same(given: str, expected: str) -> bool:
 
 
 class AccessControl:
-    """ASGI middleware that refuses requests, and adds the security headers to all answers."""
+    """ASGI middleware that refuses requests, and adds `added` headers to all answers without them."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+    def __init__(self, app: ASGIApp, access: Access, added: Mapping[str, str] = SECURITY_HEADERS) -> None:
+        self._app, self._access, self._added = app, access, added
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -126,7 +150,7 @@ class AccessControl:
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = {name for name, _ in message["headers"]}
-                added = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+                added = [(name.encode(), value.encode()) for name, value in self._added.items()]
                 message["headers"] = [*message["headers"], *(pair for pair in added if pair[0] not in given)]
             await send(message)
 

@@ -12,11 +12,15 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
+
+from sqlstream.web.server.access import Access, AccessControl
 
 START_SECONDS = 10.0
 """How long the start may take."""
@@ -129,20 +133,24 @@ def make_endpoint(routes: Mapping[str, Callable[[str], Answer]]) -> Starlette:
     )
 
 
-def make_site(folder: Path) -> Starlette:
+SITE_HEADERS = {
+    "cache-control": "no-cache",  # the files may change with the next `docs generate`
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+}
+"""The headers of each response. The pages have their own policy for scripts and styles."""
+
+
+def make_site(folder: Path, access: Access) -> Starlette:
     """Returns an application that serves the documentation site in `folder`."""
-    return Starlette(routes=[Mount("/", _SiteFiles(directory=folder, html=True))])
+    return Starlette(
+        routes=[Mount("/", StaticFiles(directory=folder, html=True))],
+        middleware=[Middleware(AccessControl, access=access, added=SITE_HEADERS), Middleware(GZipMiddleware)],
+        exception_handlers={HTTPException: _site_error},
+    )
 
 
-class _SiteFiles(StaticFiles):
-    """The files of the site, which may change with the next `docs generate`, and are no part of other pages."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """Returns a file, or that there is none."""
-        try:
-            answer = await super().get_response(path, scope)
-        except HTTPException as error:
-            answer = PlainTextResponse(f"{error.detail}\n", error.status_code)
-        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
-        answer.headers.update(headers)
-        return answer
+def _site_error(_request: Request, error: Exception) -> Response:
+    found = error if isinstance(error, HTTPException) else HTTPException(500)
+    return PlainTextResponse(f"{found.detail}\n", found.status_code)

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse, PathLike, StaticFiles
+from starlette.types import Scope
 
 from sqlstream.times import utc_now
 from sqlstream.web.server.access import Access, AccessControl
@@ -69,12 +74,33 @@ def make_app(data: UiData, access: Access) -> Starlette:
             Route("/", _page),
             Route("/api/live", stream),
             *_api_routes(data),
-            Mount("/assets", StaticFiles(directory=ASSETS)),
+            Mount("/assets", _Assets(directory=ASSETS)),
         ],
-        middleware=[Middleware(AccessControl, access=access)],
+        # live updates are not compressed: GZipMiddleware leaves event streams out
+        middleware=[Middleware(AccessControl, access=access), Middleware(GZipMiddleware)],
         exception_handlers={HTTPException: _http_error, UnknownQueryError: _unknown},
         lifespan=lifespan,
     )
+
+
+class _Assets(StaticFiles):
+    """The scripts and styles. A browser keeps them, and asks by their digests whether they have changed."""
+
+    def file_response(
+        self, full_path: PathLike, stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Returns a file, or that the browser has it."""
+        response = FileResponse(full_path, status_code, stat_result=stat_result)
+        response.headers["etag"] = f'"{_digest(str(full_path), stat_result.st_mtime_ns)}"'
+        response.headers["cache-control"] = "private, no-cache"  # it is kept, and asked for
+        if self.is_not_modified(response.headers, Headers(scope=scope)):
+            return NotModifiedResponse(response.headers)
+        return response
+
+
+@cache
+def _digest(path: str, _modified: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:32]
 
 
 def _browser(data: UiData, query: QueryParams) -> Browser:

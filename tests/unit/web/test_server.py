@@ -159,6 +159,22 @@ def test_every_answer_has_the_security_headers(page: Page) -> None:
         assert headers["referrer-policy"] == "no-referrer"
 
 
+@pytest.mark.parametrize("headers", [{"Host": "[::1"}, {"Host": "[x]"}, {"Origin": "http://[::1"}])
+def test_a_malformed_host_is_a_bad_request(page: Page, headers: dict[str, str]) -> None:
+    """A text that is no host name is the fault of the request."""
+    assert page.ask("/api/project", headers).status == 400
+
+
+def test_scripts_are_compressed_and_kept(page: Page) -> None:
+    """A browser loads a script again only if it has changed. What it gets is compressed."""
+    first = page.ask("/assets/ui/main.js", {"Accept-Encoding": "gzip"})
+    assert first.headers["content-encoding"] == "gzip"
+    again = page.ask("/assets/ui/main.js", {"If-None-Match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    assert page.ask("/assets/ui/main.js", {"If-None-Match": '"another"'}).status == 200
+    assert page.ask("/api/project").headers["cache-control"] == "no-store"
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "", "[::2]"])
 def test_other_host_names_are_refused(page: Page, host: str) -> None:
     """A name that an attacker made point to this machine gets nothing (DNS rebinding)."""
@@ -182,11 +198,14 @@ def test_a_token_becomes_a_cookie(project: Path) -> None:
     with page_of(ProjectRequest(project), UiRequest(port=0, token="s3cret")) as page:
         for path in ("/", "/api/project", "/assets/theme.css", "/?token=wrong"):
             assert page.ask(path).status == 401
+        form = page.ask("/", {"Accept": "text/html"})
+        assert (form.status, b'<form method="get">' in form.body) == (401, True)
+        assert "form-action 'self'" in form.headers["content-security-policy"]
         answer = page.ask("/?token=s3cret&x=1")
         assert (answer.status, answer.headers["location"]) == (303, "/?x=1")
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie
-        assert "SameSite=strict" in cookie
+        assert "SameSite=lax" in cookie  # a link in a message opens the page
         assert "s3cret" not in cookie
         assert page.ask("/api/project", {"Cookie": cookie.partition(";")[0]}).status == 200
         assert page.ask("/api/project", {"Authorization": "Bearer s3cret"}).status == 200

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from sqlstream.app.docs.catalog import build_catalog
 from sqlstream.app.docs.generate import generate_docs
-from sqlstream.app.request import ProjectRequest, Selection
+from sqlstream.app.docs.serve import serving_docs
+from sqlstream.app.request import ProjectRequest, Selection, UiRequest
 from sqlstream.app.test.unit_tests import open_tests
 from sqlstream.cli.main import main
 from sqlstream.web.site.page import data_script, site_files, static_page
@@ -225,14 +228,41 @@ def test_the_pages_load_nothing_from_elsewhere(shop: Path) -> None:
     assert re.findall(r'<(?:script|link)[^>]* (?:src|href)="([^"]+)"', page.split("<style>")[0]) == ["data:,"]
 
 
+def test_the_site_is_served_as_safely_as_the_page(shop: Path) -> None:
+    """Other names and other sites get nothing, and other machines need a token."""
+    main_of(["docs", "generate", "--project-dir", str(shop)])
+
+    with serving_docs(shop, UiRequest(port=0, token="s3cret")) as url:
+        port = urlsplit(url).port
+
+        def status(path: str = "/", **headers: str) -> int:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("GET", path, headers=headers)
+            found = connection.getresponse().status
+            connection.close()
+            return found
+
+        assert url.endswith("/?token=s3cret")
+        assert [status(), status("/?token=wrong"), status("/?token=s3cret")] == [401, 401, 303]
+        known = {"Authorization": "Bearer s3cret"}
+        assert [status(**known), status("/nothing", **known)] == [200, 404]
+        assert [status(Host="evil.example", **known), status(Host="[::1", **known)] == [421, 400]
+        assert status(Origin="http://evil.example", **known) == 403
+
+
+def main_of(arguments: list[str]) -> None:
+    """Runs a command that must succeed."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+
+
 def test_the_commands(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`docs generate` prints where the site is; `docs serve` needs a site, and a free address."""
     with pytest.raises(SystemExit) as ended:
         main(["docs", "serve", "--project-dir", str(shop)])
     assert ended.value.code == 2
-    with pytest.raises(SystemExit) as ended:
-        main(["docs", "generate", "--static", "--project-dir", str(shop)])
-    assert ended.value.code == 0
+    main_of(["docs", "generate", "--static", "--project-dir", str(shop)])
 
     printed = capsys.readouterr()
     assert "docs generate" in printed.err
