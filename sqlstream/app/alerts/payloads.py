@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC
 from typing import Any
+from urllib.parse import quote
 
 from sqlstream.app.alerts.measures import Measures
 from sqlstream.compiler.own_rows import ALERT_COLUMNS
@@ -30,7 +31,8 @@ ALERTS_SCHEMA = ", ".join(f"{name} {type_}" for name, type_, _ in ALERT_COLUMNS)
 @dataclass(frozen=True)
 class AlertMessage:
     """A change of an alert, as a receiver gets it. `id` is the same whenever the message is sent again. `time` is when
-    it changed and `since` when it was raised (UTC, ISO 8601). `invocation_id` is the run that noticed it.
+    it changed and `since` when it was raised (UTC, ISO 8601). `invocation_id` is the run that noticed it. `url` is the
+    page of the query, if the target says where that is.
     """
 
     id: str
@@ -46,6 +48,7 @@ class AlertMessage:
     since: str
     value: float | None
     limit: float | None
+    url: str | None = None
 
     @property
     def severity(self) -> str:
@@ -64,16 +67,23 @@ class AlertMessage:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> AlertMessage:
         """Returns the message from its JSON. Raises: KeyError for another form."""
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name != "url"}, url=values.get("url"))
 
 
 @dataclass(frozen=True)
 class RunNames:
-    """The names of a run in its messages."""
+    """The names of a run in its messages, and the URL of its page."""
 
     project: str
     target: str
     invocation_id: str
+    ui_url: str | None = None
+
+    def page_of(self, model: str) -> str | None:
+        """Returns the URL of the page of a query, None if it is not known."""
+        if self.ui_url is None:
+            return None
+        return f"{self.ui_url.rstrip('/')}/#/query/{quote(model, safe='')}?target={quote(self.target, safe='')}"
 
 
 def message_of(change: AlertChanged, run: RunNames, identity: str, time: str) -> AlertMessage:
@@ -81,7 +91,9 @@ def message_of(change: AlertChanged, run: RunNames, identity: str, time: str) ->
     return AlertMessage(
         id=identity,
         time=time,
-        **vars(run),
+        project=run.project,
+        target=run.target,
+        invocation_id=run.invocation_id,
         model=change.model,
         alert=change.alert,
         state=change.state,
@@ -90,6 +102,7 @@ def message_of(change: AlertChanged, run: RunNames, identity: str, time: str) ->
         since=change.since,
         value=change.value,
         limit=change.limit,
+        url=run.page_of(change.model),
     )
 
 
@@ -110,6 +123,8 @@ def _slack(message: AlertMessage) -> dict[str, Any]:
     color = {"resolved": ":large_green_circle:", TEST: ":white_circle:"}.get(message.state, ":red_circle:")
     text = html.escape(_title(message), quote=False)  # Slack knows no other entities
     facts = f"{message.project} · target {message.target} · `{message.alert}` · since {message.since}"
+    if message.url is not None:
+        facts += f" · <{html.escape(message.url, quote=False)}|{html.escape(message.model, quote=False)}>"
     return {
         "text": text,
         "blocks": [
@@ -140,6 +155,8 @@ def _pagerduty(message: AlertMessage, routing_key: str) -> dict[str, Any]:
         "class": message.alert,
         "custom_details": message.as_json(),
     }
+    if message.url is not None:
+        event["links"] = [{"href": message.url, "text": f"The page of {message.model}"}]
     return {**event, "payload": about}
 
 

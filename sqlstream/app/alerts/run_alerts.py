@@ -147,7 +147,8 @@ def alerting(
         report(f"logs/alerts.sqlite cannot be used ({store.problem}); alerts do not outlive this run")
     senders = {each.name: make_sender(each, compiled, env, secrets) for each in alerts.notify}
     deliveries = tuple(Delivery(name, sender, store, report) for name, sender in senders.items())
-    names = RunNames(compiled.project.name, compiled.project.target.name, loaded.invocation.id)
+    target = compiled.project.target
+    names = RunNames(compiled.project.name, target.name, loaded.invocation.id, target.ui_url)
     outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
     observer = AlertObserver(_book(compiled, queries, store), outbox.put, lags)
     outbox.start()

@@ -102,6 +102,8 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
         findings.append(_two_places(name, locate(project, ("targets", name, "remote"))))
     if target.remote and not target.remote.startswith("sc://"):
         findings.append(_not_connect(target.remote, locate(project, ("targets", name, "remote"))))
+    if target.ui_url and not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", target.ui_url):
+        findings.append(_not_a_page(target.ui_url, locate(project, ("targets", name, "ui_url"))))
     for index, package in enumerate(target.packages):
         if not _COORDINATE.fullmatch(package):
             findings.append(_not_a_coordinate(package, locate(project, ("targets", name, "packages", index))))
@@ -171,6 +173,16 @@ def _not_connect(remote: str, location: Location) -> Finding:
         f"`remote` cannot be {quoted(remote)}",
         "it must be the address of a Spark Connect server; for a standalone or other cluster, use `master`",
         "for example, use `sc://host:15002`, or the key `master`",
+        location,
+    )
+
+
+def _not_a_page(url: str, location: Location) -> Finding:
+    return Finding(
+        "invalid-value",
+        f"`ui_url` cannot be {quoted(url)}",
+        "it must be an http or https URL without `?` and `#`, to which the address of a query can be added",
+        "for example, use `https://streams.example.com`",
         location,
     )
 

@@ -135,6 +135,12 @@ CASES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         {"project.yml": "name: a\ntargets:\n  local: {remote: 'spark://h'}\n"},
         ["project.yml:3:19 invalid-value"],
     ),
+    "a page that is no URL": (
+        {
+            "project.yml": "name: a\ntargets:\n  local: {ui_url: 'streams.example.com'}\n  prod: {ui_url: 'http://h/#/'}\n"
+        },
+        ["project.yml:3:19 invalid-value"],
+    ),
     "a package that is no coordinate": (
         {"project.yml": "name: a\ntargets:\n  local: {packages: [kafka]}\n"},
         ["project.yml:3:22 invalid-value"],
