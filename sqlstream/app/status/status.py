@@ -29,8 +29,9 @@ from sqlstream.history.store import read_history
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.runs.events import NO_OP, Status
+from sqlstream.state.runs.silence import recorded_silence
 from sqlstream.state.runs.tracked_run import LiveStatus
-from sqlstream.state.sources.lag import QueryProgress
+from sqlstream.state.sources.lag import QueryProgress, amount_of
 
 QUERY_KINDS = ("stream", "batch", None)
 """The kinds of entries about queries. Early versions wrote no kind."""
@@ -173,7 +174,19 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
         raise FindingsError([remote_storage(loaded, "status")])
     if not is_recorded and not any(query.is_started or query.problem for query in progress):
         raise UsageError(_nothing_to_read(bool(runs)))
-    return replace(status, progress=progress)
+    queries = tuple(_with_input(query, progress) for query in status.queries)
+    return replace(status, queries=queries, progress=progress)
+
+
+def _with_input(query: QueryWithStatus, progress: Sequence[QueryProgress]) -> QueryWithStatus:
+    """Returns a query whose record does not say that it lacks input while its checkpoint shows that it has some."""
+    versions = [version for each in progress if each.model == query.model for version in each.versions]
+    has_input = query.status == LiveStatus.RUNNING and any(
+        version.position.open_batch is not None
+        or any(source.lag and amount_of(source.lag) for source in version.sources)
+        for version in versions
+    )
+    return replace(query, entry={**query.entry, "silence": recorded_silence(query.entry, has_input=has_input)})
 
 
 def _selected(project: ProjectRequest, selection: Selection) -> tuple[Loaded, tuple[CompiledModel, ...]]:

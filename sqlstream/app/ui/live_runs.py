@@ -26,7 +26,7 @@ from sqlstream.history.reads import (
 )
 from sqlstream.numbers import epoch_text
 from sqlstream.state.runs.progress import BatchProgress, stored_batch
-from sqlstream.state.runs.silence import Cause
+from sqlstream.state.runs.silence import recorded_silence
 
 SPARK_POINTS = 40
 """The number of batches in a small chart."""
@@ -131,7 +131,7 @@ class LiveQuery:
             "output_rows_per_second": self.output_rate(),
             "lag": (batch.lag_by_unit if batch is not None else None) or self.lag,
             "open_batch": self._open_batch(),
-            "silence": self._silence(),
+            "silence": recorded_silence(self.entry, has_input=self._has_input()),
             "batch_span_seconds": self.batch_span_seconds,
             "last_batch_id": None if batch is None else batch.batch_id,
             "last_batch_at": None if batch is None else batch.started_at,
@@ -148,12 +148,9 @@ class LiveQuery:
             return None  # it has ended since the checkpoint was read
         return {"batch_id": batch_id, "since": None if since is None else epoch_text(since)}
 
-    def _silence(self) -> Mapping[str, Any] | None:
-        """Returns why the query emits no rows. It does not lack input while there is some that it has not read."""
-        silence = self.entry.get("silence")
-        if not isinstance(silence, Mapping) or silence.get("cause") != Cause.NO_INPUT or not self.is_running:
-            return silence
-        return None if self._open_batch() is not None or any((self.lag or {}).values()) else silence
+    def _has_input(self) -> bool:
+        """Returns whether the query runs, and a batch runs or it has not read something."""
+        return self.is_running and (self._open_batch() is not None or any((self.lag or {}).values()))
 
     def _spark(self) -> dict[str, list[Any]]:
         columns = list(zip(*self.charts, strict=True)) or [()] * len(SPARKS)

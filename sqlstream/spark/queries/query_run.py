@@ -201,6 +201,7 @@ class QueryRun:
         self.query = self.restart_at = self.failure = self.inactive_since = self.marked_in = None
         self.waiting_checks = 0
         self.has_waited = False
+        self.waits = None
 
     def end(
         self, total_queries: int, status: Status, finding: Finding | None, reason: str | None = None

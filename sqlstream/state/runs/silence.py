@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from sqlstream.compiler.emission import Delay, Emission, Step, TimeWindow, WaitsFor, read_window
 from sqlstream.state.runs.progress import Figures, SilentSpan, moment
@@ -49,6 +51,16 @@ class Silence:
     def as_json(self) -> dict[str, str | None]:
         """Returns the entry of target/run_results.json."""
         return {"cause": str(self.cause), "text": self.text, "due_event": self.due_event}
+
+
+def recorded_silence(entry: Mapping[str, Any], *, has_input: bool) -> Mapping[str, Any] | None:
+    """Returns the `silence` of an entry of run_results.json; None if it says that a query lacks input, and the query
+    `has_input` according to its checkpoint: a batch that runs, or something that is not read yet.
+    """
+    silence = entry.get("silence")
+    if not isinstance(silence, Mapping) or (has_input and silence.get("cause") == Cause.NO_INPUT):
+        return None
+    return silence
 
 
 def why_silent(figures: Figures, emission: Emission | None) -> Silence | None:

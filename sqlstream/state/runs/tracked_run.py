@@ -236,7 +236,8 @@ def _follow_query(query: TrackedQuery, event: RunEvent, now: datetime) -> Tracke
     if isinstance(event, AlertChanged):
         return replace(query, alerts={**query.alerts, event.alert: event})
     if isinstance(event, QueryRestarting):
-        return replace(query, status=LiveStatus.RESTARTING, failure=event.finding, failures=query.failures + 1)
+        failures = query.failures + 1
+        return replace(query, status=LiveStatus.RESTARTING, failure=event.finding, failures=failures, waits=False)
     if isinstance(event, QueryResumed):
         return replace(query, status=LiveStatus.RUNNING, restarts=event.restarts)
     if isinstance(event, QueryResult):

@@ -11,7 +11,7 @@ import pytest
 from sqlstream.compiler.emission import Delay, Emission, Step, WaitsFor
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.state.runs.progress import BatchProgress
-from sqlstream.state.runs.silence import Cause, Silence, why_ended_silent, why_silent
+from sqlstream.state.runs.silence import Cause, Silence, recorded_silence, why_ended_silent, why_silent
 from tests.support.batches import batch, figures, source, state
 
 HERE = Where("model.shop.orders", 0)
@@ -272,3 +272,14 @@ def test_rows_of_earlier_runs_may_be_older(watermark: str | None, end: str) -> N
 
     assert end in found.text
     assert "16:00" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("cause", "has_input", "is_said"), [("no_input", True, False), ("no_input", False, True), ("late", True, True)]
+)
+def test_a_query_with_input_does_not_lack_it(cause: str, *, has_input: bool, is_said: bool) -> None:
+    """A recorded reason that no rows have arrived is not repeated while there are some that the query has not read."""
+    silence = {"cause": cause, "text": "why", "due_event": None}
+
+    assert (recorded_silence({"silence": silence}, has_input=has_input) == silence) == is_said
+    assert recorded_silence({"silence": None}, has_input=has_input) is None

@@ -90,7 +90,8 @@ def test_a_running_query_without_input_has_a_reason() -> None:
     silence = orders(STARTED, waits).why_silent()
 
     assert silence == Silence(Cause.NO_INPUT, "no rows have arrived from shop.orders since it started")
-    for events in ((), (waits, reads), (stopped,), (waits, reads, stopped)):
+    again = (QueryRestarting("orders", 1, 3, 5.0, FAILURE), QueryResumed("orders", 1))
+    for events in ((), (waits, reads), (stopped,), (waits, reads, stopped), (waits, *again)):
         assert orders(STARTED, *events).why_silent() is None
     assert orders(STARTED, waits, stopped).why_silent() is not None
 
