@@ -356,8 +356,10 @@ def avro_session(root: Path) -> Iterator[SparkSession]:
     (folder.root / "in").mkdir(exist_ok=True)
     folder.run("all_rows")
     session = bare_session("local[1]")
-    yield session
-    session.stop()
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def bare_session(master: str, **more: str) -> SparkSession:

@@ -18,9 +18,10 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
+from sqlstream.app.stored.file_types import stored_type
 from sqlstream.project.configuration.columns import fields_of
 from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
-from sqlstream.project.types.data_types import Struct, read_json_schema
+from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.reading.corrupt import Counters
@@ -151,7 +152,7 @@ def _write(table: pa.Table, path: Path, form: str) -> None:
 
 def _misread(spark: SparkSession, path: Path, source: SourceTable) -> Iterator[object]:
     """Returns the columns of a file whose types a query refuses when it starts."""
-    stored = read_json_schema(spark.read.format(source.format).load(str(path)).schema.json())
+    stored = stored_type(source.format, str(path), spark)
     assert isinstance(stored, Struct)
     return misread_fields(source.format, stored.fields, fields_of(source.spark_schema))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from sqlstream.app.plan.plan import plan_project
 from sqlstream.app.request import PlanRequest, ProjectRequest
+from sqlstream.app.stored.file_types import stored_type
 from sqlstream.errors import FindingsError
 from sqlstream.project.formats.stored_types import READS_RIGHTLY
+from sqlstream.project.types.data_types import Struct
 from sqlstream.project.types.ddl import parse_type
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from tests.services.avro_bytes import avro_file, avro_schema, avro_value
+from tests.services.avro_bytes import avro_file, avro_long, avro_schema, avro_value
 from tests.spark.conftest import ProjectFolder, avro_session, bare_session
 
 VALUES = {
@@ -109,44 +111,34 @@ def _can_cast(session: SparkSession, stored: str, declared: str) -> bool:
     return True
 
 
-NUMBERS_IN_AVRO = {
-    ("timestamp", "bigint"),
-    ("timestamp_ntz", "bigint"),
-    *(("date", number) for number in ("int", "bigint", "double")),
-    *((number, "date") for number in ("tinyint", "smallint", "int")),
-    *((decimal, "binary") for decimal in VALUES if decimal.startswith("decimal")),
-}
-"""The stored and the declared types with which Spark reads the number behind a value of Avro, which no cast does."""
-
-
 @pytest.mark.slow
-def test_spark_reads_avro_rightly_or_not_at_all(tmp_path: Path) -> None:
-    """What the rule accepts, Spark refuses or reads as a cast would, or it is the number behind the value. What the rule
-    refuses, Spark reads as another value.
+def test_spark_makes_a_date_of_milliseconds_in_avro(tmp_path: Path) -> None:
+    """Of times and longs, Spark makes the day that their milliseconds say; the rule refuses those that are no
+    milliseconds.
     """
-    wrong, refused = [], set()
+    day, millis = date(2026, 1, 2), 1_767_348_000_123
+    units = {
+        "timestamp-millis": 1,
+        "local-timestamp-millis": 1,
+        None: 1,
+        "timestamp-micros": 1_000,
+        "local-timestamp-micros": 1_000,
+    }
+    right, accepted = {}, {}
     with avro_session(tmp_path / "shop") as session:
-        for stored, values in VALUES.items():
-            path = str(tmp_path / stored)
-            rows = ", ".join(f"({value})" for value in values)
-            session.sql(f"select v from values {rows} as t(v)").coalesce(1).write.format("avro").save(path)
-            frame = session.read.format("avro").load(path)
-            kind = frame.schema["v"].dataType.simpleString()
-            for declared in DECLARED:
-                cast = _text(f"try_cast(v as {declared})", declared)
-                expected = frame.selectExpr(cast).collect() if _can_cast(session, kind, declared) else None
-                try:
-                    declared_frame = session.read.schema(f"v {declared}").format("avro").load(path)
-                    found = declared_frame.selectExpr(_text("v", declared)).collect()
-                except SPARK_ERRORS:
-                    continue
-                is_right = found == expected or (stored, declared) in NUMBERS_IN_AVRO
-                if READS_RIGHTLY["avro"](parse_type(kind), parse_type(declared)) != is_right:
-                    wrong.append((stored, declared))
-                if not is_right:
-                    refused.add((stored, declared))
-    assert wrong == []
-    assert refused == {(stored, "date") for stored in ("bigint", "timestamp", "timestamp_ntz")}
+        for logical, factor in units.items():
+            kind = {"type": "long", **({"logicalType": logical} if logical else {})}
+            schema = {"type": "record", "name": "Row", "fields": [{"name": "v", "type": kind}]}
+            path = tmp_path / f"{logical}.avro"
+            path.write_bytes(avro_file(schema, avro_long(millis * factor)))
+            (row,) = (
+                session.read.schema("v date").format("avro").load(str(path)).selectExpr("cast(v as string)").collect()
+            )
+            right[logical] = row[0] == str(day)
+            stored = stored_type("avro", str(path), session)
+            assert isinstance(stored, Struct)
+            accepted[logical] = READS_RIGHTLY["avro"](stored.fields[0].type, parse_type("date"))
+    assert accepted == right == {logical: factor == 1 for logical, factor in units.items()}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -12,7 +13,9 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
-from sqlstream.project.types.data_types import Struct, read_json_schema, type_ddl
+from sqlstream.project.messages.avro import AvroSchemaError
+from sqlstream.project.messages.avro_files import file_type
+from sqlstream.project.types.data_types import MICROS, DataType, Primitive, Struct, read_json_schema, type_ddl
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
@@ -39,15 +42,32 @@ def _misread(
 ) -> Iterator[Finding]:
     declared = compiled.known_columns(node) or ()
     for path in newest_files(compiled, table, count):
-        with suppress(*SPARK_ERRORS):  # Spark reports what it cannot read
-            stored = read_json_schema(session.read.format(table.format).load(escaped(path)).schema.json())
+        with suppress(*SPARK_ERRORS, OSError, AvroSchemaError):  # Spark reports what it cannot read
+            stored = stored_type(table.format, path, session)
             columns = [column for column in declared if f"/{column.name}=" not in path]
             wrong = list(misread_fields(table.format, stored.fields, columns)) if isinstance(stored, Struct) else []
             if wrong:
                 for column, field, *types in wrong:
-                    was, now = (type_ddl(each, as_written=True) for each in types)
+                    was, now = map(_shown, types)
                     yield _finding(table, path, column, field, was, now)
                 return
+
+
+def stored_type(file_format: str, path: str, session: SparkSession) -> DataType | None:
+    """Returns the type of the rows in a local file of `orc` or `avro`, None if sqlstream does not know it.
+
+    Raises: Spark's errors, OSError, AvroSchemaError.
+    """
+    if file_format == "avro":
+        with Path(path).open("rb") as file:
+            return file_type(file)
+    return read_json_schema(session.read.orc(escaped(path)).schema.json())
+
+
+def _shown(kind: DataType) -> str:
+    if isinstance(kind, Primitive) and kind.parameters == MICROS:
+        return kind.name
+    return type_ddl(kind, as_written=True)
 
 
 def _finding(table: SourceTable, path: str, column: str, field: str, stored: str, declared: str) -> Finding:
@@ -57,7 +77,8 @@ def _finding(table: SourceTable, path: str, column: str, field: str, stored: str
         reason = f"Spark would convert each {stored} in ORC to {declared} without an error, also those that do not fit"
     else:
         reason = (
-            f"Spark would take the number behind each {stored} in Avro for the days of a {declared}, without an error"
+            f"Spark would read each {stored} in Avro as milliseconds to make a {declared} of it, without an error, and "
+            "it has microseconds"
         )
     return Finding(
         "file-types",

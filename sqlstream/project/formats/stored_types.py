@@ -2,14 +2,24 @@
 
 ORC itself converts the values, so Spark reports no error for most other types: numbers that are too large become null,
 fractions are cut, a number is a time, and a text that is no number is null. In Avro, Spark refuses most other types,
-but takes every whole number for the days of a date.
+but reads every long as milliseconds to make a date of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Primitive, Struct, type_name
+from sqlstream.project.types.data_types import (
+    MICROS,
+    Array,
+    DataType,
+    Decimal,
+    Field,
+    Map,
+    Primitive,
+    Struct,
+    type_name,
+)
 
 _Rule = Callable[[DataType, DataType], bool]
 
@@ -32,9 +42,6 @@ _DOUBLE_DIGITS = 15
 """The digits of decimals of which each is another double."""
 
 _TEXTS = ("string", "char", "varchar")
-
-_NOT_DAYS = ("bigint", "timestamp", "timestamp_ntz")
-"""The types of an Avro file that Spark reads as a date, with their number as the days since 1970 of 32 bits."""
 
 
 def misread_fields(
@@ -74,8 +81,11 @@ def _misread(path: str, stored: DataType, declared: DataType, reads: _Rule) -> I
 
 
 def _reads_avro(stored: DataType, declared: DataType) -> bool:
-    """Returns whether Spark reads values of the type `stored` rightly as `declared`, or refuses to read them."""
-    return not (type_name(declared) == "date" and type_name(stored) in _NOT_DAYS)
+    """Returns whether Spark reads values of the type `stored`, from `file_type`, rightly as `declared`, or refuses to
+    read them. It reads milliseconds as a date, also those of a long without a logical type.
+    """
+    is_micros = isinstance(stored, Primitive) and stored.parameters == MICROS
+    return not (is_micros and type_name(declared) == "date")
 
 
 def _reads_orc(stored: DataType, declared: DataType) -> bool:

@@ -23,7 +23,7 @@ PRIMITIVES = {
     "string": "string",
 }
 
-LOGICAL = {
+LOGICAL: Mapping[tuple[str, str], DataType] = {
     ("int", "date"): Primitive("date"),
     ("long", "time-micros"): Primitive("time", ("6",)),
     ("long", "timestamp-millis"): Primitive("timestamp"),
@@ -42,20 +42,24 @@ class AvroSchemaError(ValueError):
     """A text is not an Avro schema that Spark can read; the message says why."""
 
 
-def avro_type(text: str) -> DataType:
-    """Returns the Spark type of an Avro schema in JSON. Raises: AvroSchemaError."""
+def avro_type(text: str, logical: Mapping[tuple[str, str], DataType] = LOGICAL) -> DataType:
+    """Returns the Spark type of an Avro schema in JSON; `logical` has those of the logical types of primitive ones.
+
+    Raises: AvroSchemaError.
+    """
     try:
         schema = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         message = f"the JSON is not valid: {error}"
         raise AvroSchemaError(message) from error
-    return _Converter().convert(schema, "")
+    return _Converter(logical).convert(schema, "")
 
 
 @dataclass
 class _Converter:
     """Converts one schema; `_known` are its named types by full name, `_open` those around the current type."""
 
+    _logical: Mapping[tuple[str, str], DataType]
     _known: dict[str, DataType] = field(default_factory=dict)
     _open: set[str] = field(default_factory=set)
 
@@ -78,7 +82,7 @@ class _Converter:
             return Map(Primitive("string"), self.convert(schema.get("values"), namespace))
         if kind == "bytes" and schema.get("logicalType") == "decimal":
             return _decimal(schema)
-        logical = LOGICAL.get((str(kind), str(schema.get("logicalType"))))
+        logical = self._logical.get((str(kind), str(schema.get("logicalType"))))
         return logical or self._by_name(str(kind), namespace)
 
     def _by_name(self, name: str, namespace: str) -> DataType:

@@ -45,6 +45,10 @@ class Primitive:
         return f"{sized} collate {self.collation}" if self.collation else sized
 
 
+MICROS = ("micros",)
+"""The parameters of a time in microseconds, in the type of an Avro file."""
+
+
 @dataclass(frozen=True)
 class Decimal:
     """A number of `precision` digits, `scale` of them after the point."""

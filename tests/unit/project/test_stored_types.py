@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
+from sqlstream.project.messages.avro import AvroSchemaError
+from sqlstream.project.messages.avro_files import file_type
+from sqlstream.project.types.data_types import Struct
 from sqlstream.project.types.ddl import known_schema, parse_type
+from tests.services.avro_bytes import avro_file
 
 
 @pytest.mark.parametrize(
@@ -53,9 +59,35 @@ def test_columns_that_spark_would_read_wrongly(stored: str, declared: str, paths
     assert [path for _, path, _, _ in found] == paths
 
 
-def test_columns_of_avro_that_spark_would_read_wrongly() -> None:
-    """Avro has the names of all columns, also of those that are named like columns without one. An int is a day."""
-    stored = known_schema("_col0 timestamp, _col1 struct<at: timestamp_ntz>, n bigint, day int, name string")
-    declared = known_schema("n date, _col1 struct<at: date>, _col0 date, day date, name int")
+def long(logical: str | None) -> dict[str, str]:
+    """Returns the schema of a long."""
+    return {"type": "long", **({"logicalType": logical} if logical else {})}
 
-    assert [path for _, path, _, _ in misread_fields("avro", stored, declared)] == ["n", "_col1.at", "_col0"]
+
+def test_columns_of_avro_that_spark_would_read_wrongly() -> None:
+    """Spark makes a date of milliseconds, so microseconds are wrong, wherever they are. Avro has the names of all
+    columns, also of those that are named like columns without one.
+    """
+    inner = {
+        "type": "record",
+        "name": "i",
+        "fields": [{"name": "at", "type": ["null", long("local-timestamp-micros")]}],
+    }
+    types = {
+        "_col0": long("timestamp-micros"),
+        "_col1": ["null", {"type": "array", "items": inner}],
+        "ms": long("timestamp-millis"),
+        "n": long(None),
+        "day": {"type": "int", "logicalType": "date"},
+    }
+    fields = [{"name": name, "type": kind} for name, kind in types.items()]
+    file = avro_file({"type": "record", "name": "r", "fields": fields}, b"")
+    stored = file_type(io.BytesIO(file))
+    declared = known_schema("n date, ms date, _col1 array<struct<at: date>>, day date, _col0 date")
+
+    assert isinstance(stored, Struct)
+    assert [path for _, path, _, _ in misread_fields("avro", stored.fields, declared)] == ["_col1.element.at", "_col0"]
+    assert not list(misread_fields("avro", stored.fields, known_schema("_col0 timestamp")))
+    for broken in (b"", b"PAR1", file[:9], b"Obj\x01\x00"):
+        with pytest.raises(AvroSchemaError):
+            file_type(io.BytesIO(broken))
