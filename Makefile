@@ -93,7 +93,7 @@ chaos: .venv/ready
 	SQLSTREAM_CHAOS=50 $(BIN)/python -m pytest -s tests/spark/test_chaos.py
 
 # All edits of the change matrix, and 300 random ones, each judged by Spark, in two processes; `make check` makes
-# one, `make spark` a dozen. CHANGES="--seed 7" makes other random edits.
+# some, `make spark` a dozen. CHANGES="--seed 7" makes other random edits.
 changes: .venv/ready
 	$(BIN)/python -m tests.spark.changes.run_changes $(CHANGES)
 

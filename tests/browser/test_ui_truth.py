@@ -69,7 +69,7 @@ def test_a_first_batch_says_that_it_runs(served: Served, open_page: OpenPage) ->
     page.goto(f"{served.url}#/query/{name_of(1)}")
     expect(page.locator(".tile-fresh")).to_contain_text("first batch running for ")
     running = page.get_by_role("region", name="Running batch")
-    expect(running).to_contain_text(re.compile(r"First batch running for .*, 5 files wait\."))
+    expect(running).to_contain_text(re.compile(r"First batch running for .*, 5 files not committed yet\."))
     expect(page.get_by_text("no rows have arrived")).to_have_count(0)
 
 
@@ -88,6 +88,22 @@ def test_a_window_that_is_open_is_no_problem(served: Served, open_page: OpenPage
     )
     expect(page.locator(".query-title")).to_contain_text("No output")
     expect(page.get_by_role("region", name="Why there is no output")).to_contain_text("the first window ends at 12:10")
+
+
+def test_the_table_follows_the_clock(served: Served, open_page: OpenPage) -> None:
+    """A query whose newest events stop to advance becomes a problem without an update, in the table as in the counts."""
+    silence = {"cause": "watermark", "text": "the first window ends at 12:10", "due_event": iso(time.time() + 300)}
+    at = iso(time.time())
+    served.run.changed_batch(8, {"rows_out": 0}, silence=silence, newest_event=at, newest_event_at=at)
+    page = open_page(served.url)
+    expect(status(page, 8)).to_have_text("Running")
+    expect(page.get_by_role("button", name="1 no output")).to_be_visible()
+
+    page.evaluate("() => { const now = Date.now; Date.now = () => now() + 7_200_000; }")
+
+    expect(status(page, 8)).to_have_text("No output")
+    expect(page.get_by_role("button", name="2 no output")).to_be_visible()
+    expect(page.locator(f".row[data-model='{name_of(8)}']")).to_have_attribute("data-rank", "high")
 
 
 def test_what_a_query_is_behind_is_measured_by_the_clock(served: Served, open_page: OpenPage) -> None:
@@ -117,9 +133,9 @@ def test_a_killed_run_is_one_problem(served: Served, open_page: OpenPage) -> Non
     for width in (1241, 1280, 1440, 1520):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    expect(killed).to_contain_text("Run 12345678 was killed after ")
-    expect(killed).to_contain_text(f"with {name_of(0)}, {name_of(5)}, {name_of(1)}")
-    expect(killed).to_contain_text("and 2 more; `sqlstream run` continues where they stopped")
+    expect(killed).to_contain_text("Run 12345678 was killed, with ")
+    expect(killed).to_contain_text(f"{name_of(0)}, {name_of(5)}, {name_of(1)}")
+    expect(killed).to_contain_text("and 2 more; `sqlstream run` continues. Its last event was at ")
     expect(page.locator(".problems")).to_contain_text("3 problems")
 
 
@@ -142,6 +158,11 @@ def test_an_alert_has_its_time_and_the_current_value(served: Served, open_page: 
     problems = page.locator(".problems")
     expect(problems).to_contain_text("has 43,117 rows (now 312,004 rows)")
     expect(problems).to_contain_text(re.compile(r"Alert.*3 min( \d+ s)? ago"))
+    link = problems.get_by_role("link", name=name_of(0))
+    link.focus()
+    before = problems.inner_text()
+    page.wait_for_function("text => document.querySelector('.problems').innerText !== text", arg=before)
+    expect(link).to_be_focused()
     page.goto(f"{served.url}#/query/{name_of(0)}")
     expect(page.get_by_role("region", name="Alert")).to_contain_text("now 312,004 rows")
 

@@ -108,18 +108,22 @@ def test_a_killed_command_leaves_old_or_new_rows(lake: ProjectFolder) -> None:
     command go on in both cases.
     """
     for model in NAMES:
-        old = amounts(lake, model)
-        new = {order: 1 if 20 <= order < 40 else amount for order, amount in old.items()}
         for number in range(KILLS):
+            old = amounts(lake, model)
+            new = {order: number + 2 if 20 <= order < 40 else amount for order, amount in old.items()}
+            sql = DAYS.replace("-amount as amount", f"amount * {number + 2} as amount")
+            lake.write({f"models/{model}.sql": sql.replace("FORMAT", model.partition("_")[2])})
             committed = number >= KILLS // 2
             kill(lake, model, committed=committed)
             assert amounts(lake, model) in ((new,) if committed else (old, new))
+        assert amounts(lake, model) != old
         day = 5 + NAMES.index(model)
         add_days(lake, day, day + 1)
         assert lake.run(model).succeeded
-        assert amounts(lake, model) == {**new, **{10 * n + i: 1 for n in range(5, day + 1) for i in range(2)}}
+        added = {10 * n + i: KILLS + 1 for n in range(5, day + 1) for i in range(2)}
+        assert amounts(lake, model) == {**new, **added}
         assert backfill(lake, model, *RANGE)["recomputed"]["rows_after"] == 4
-        assert {order: amount for order, amount in amounts(lake, model).items() if order in old} == new
+        assert amounts(lake, model) == {**new, **added}
 
 
 @pytest.mark.slow

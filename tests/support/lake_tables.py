@@ -35,8 +35,8 @@ SETTINGS = {
 
 
 def commits_of(table: Path) -> set[str]:
-    """Returns the files of the commits of a table in either format."""
-    return {path.name for pattern in ("_delta_log/*.json", "metadata/*.metadata.json") for path in table.glob(pattern)}
+    """Returns the files of the commits of a table in either format. Iceberg writes others, and renames them."""
+    return {path.name for pattern in ("_delta_log/*.json", "metadata/v*.metadata.json") for path in table.glob(pattern)}
 
 
 @contextmanager

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import statistics
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from sqlstream.app.status.status import RunStatus, RunWithStatus, project_status, run_status
@@ -25,7 +27,7 @@ from sqlstream.history.reads import (
     revision,
 )
 from sqlstream.numbers import epoch_text
-from sqlstream.state.runs.progress import BatchProgress, stored_batch
+from sqlstream.state.runs.progress import BatchProgress, epoch_seconds, stored_batch
 from sqlstream.state.runs.silence import recorded_silence
 
 SPARK_POINTS = 40
@@ -81,12 +83,14 @@ class LiveQuery:
         if not self.is_running or not self.charts:
             return True
         at_ms, duration = self.charts[-1][0], self.charts[-1][2] or 0
-        return bool(time.time() - (at_ms + duration) / 1000 > max(IDLE_SECONDS, 3 * self.batch_span_seconds))
+        span = (at_ms - self.charts[-2][0]) / 1000 if len(self.charts) > 1 else 0.0
+        return bool(time.time() - (at_ms + duration) / 1000 > max(IDLE_SECONDS, 3 * span))
 
     @property
     def batch_span_seconds(self) -> float:
-        """The time between the starts of the last two batches, 0 before there are two."""
-        return (self.charts[-1][0] - self.charts[-2][0]) / 1000 if len(self.charts) > 1 else 0.0
+        """The usual time between the starts of two batches that read rows, 0 before there are two."""
+        starts = [at_ms for at_ms, input_rate, *_ in self.charts if input_rate]
+        return statistics.median(after - before for before, after in pairwise(starts)) / 1000 if starts[1:] else 0.0
 
     def source_rates(self) -> dict[str, tuple[float, int]]:
         """Returns the rows per second of each table that the query reads now, and its number of readers."""
@@ -143,10 +147,12 @@ class LiveQuery:
         """Returns the batch that runs now, as far as its checkpoint shows it."""
         if self.open_batch is None or not self.is_running:
             return None
-        batch_id, since = self.open_batch
+        batch_id, began = self.open_batch
         if self.batch is not None and batch_id <= self.batch.batch_id:
             return None  # it has ended since the checkpoint was read
-        return {"batch_id": batch_id, "since": None if since is None else epoch_text(since)}
+        started = epoch_seconds(self.entry.get("started_at"))  # an interrupted batch began in an earlier run
+        times = [each for each in (began, started) if each is not None]
+        return {"batch_id": batch_id, "since": epoch_text(max(times)) if times else None}
 
     def _has_input(self) -> bool:
         """Returns whether the query runs, and a batch runs or it has not read something."""
@@ -212,6 +218,8 @@ class LiveRuns:
         for stored in changed_queries(connection, self._revision):
             key = stored.target, stored.model
             query = self.queries.setdefault(key, LiveQuery(stored.number, stored.model))
+            if (query.run, query.entry.get("checkpoint")) != (stored.run, stored.entry.get("checkpoint")):
+                query.lag = query.open_batch = None  # of another checkpoint
             query.run, query.heard_at, query.entry = stored.run, stored.heard_at, stored.entry
             query.batch = _last_batch(stored.entry)
             after = query.charts[-1][0] if query.charts else -1

@@ -178,7 +178,7 @@ def _behind_watermark(figures: Figures, emission: Emission, step: Step) -> Silen
     holders = [name for name, rows in figures.quiet.source_rows if rows != 0]
     holds = f", held back by {_listed(holders, 'and')}" if holders else ""
     text = f"{now}{holds if watermark else ''}, and {goal}; {_needed_events(end, emission)}"
-    return Silence(Cause.WATERMARK, text, _due_event(end, emission))
+    return Silence(Cause.WATERMARK, text, _due_event(step, end, figures, emission))
 
 
 def _goal(step: Step, end: datetime | None, *, is_certain: bool) -> str:
@@ -211,12 +211,17 @@ def _needed_events(end: datetime | None, emission: Emission) -> str:
     return f"events {(' or ' if emission.highest else ' and ').join(each)} must arrive to advance it past that"
 
 
-def _due_event(end: datetime | None, emission: Emission) -> str | None:
-    """Returns the event time that releases the first group, None if it is unknown or several watermarks count."""
-    if end is None or len(emission.delays) != 1 or emission.delays[0].span is None:
+def _due_event(step: Step, end: datetime | None, figures: Figures, emission: Emission) -> str | None:
+    """Returns the event time that releases the first window. None if several watermarks count, or if `end` is not that
+    of the window of a known row: the end of a session moves with each of its events.
+    """
+    oldest, call = moment(figures.quiet.oldest_event), read_window(step.time or "")
+    spans = [delay.span for delay in emission.delays]
+    is_known = step.release is WaitsFor.WINDOW and not figures.quiet.has_earlier_rows
+    if end is None or not is_known or oldest is None or call is None or len(spans) != 1 or spans[0] is None:
         return None
     with suppress(OverflowError):
-        return utc_text(end + emission.delays[0].span)
+        return utc_text(end + spans[0]) if _window_end(call, oldest) == end else None
     return None
 
 

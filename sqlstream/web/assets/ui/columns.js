@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { ago, lag, lagTitle, bytes, exact, known, localTime, millis, NONE, rate, seconds, short, utcTime, withLocalTimes } from "./format.js";
-import { freshness, freshnessTitle, runningBatch, watermarkBehind } from "./freshness.js";
+import { freshness, freshnessTitle, openAlerts, runningBatch, watermarkBehind } from "./freshness.js";
 import { drawParts, partsBar, partsOf, partsTitle } from "./parts.js";
 import { queryLink } from "./router.js";
 import { drawSpark, sparkline } from "./spark.js";
@@ -74,7 +74,7 @@ function lagNumber({ lag: left }) {
 }
 
 function alertText(query) {
-  return query.alerts?.length ? query.alerts.map((alert) => alert.message || alert.alert || alert.kind).join("; ") : null;
+  return openAlerts(query).map((alert) => alert.message || alert.alert || alert.kind).join("; ") || null;
 }
 
 function makeName() {

@@ -128,8 +128,8 @@ export class Flow {
     const isOpen = this.box.hidden;
     writeSetting(SETTING, isOpen ? "open" : "closed");
     this.#mark(isOpen);
-    if (isOpen) this.#build();
-    else this.close();
+    if (!isOpen) this.close();
+    else if (this.overview) this.#build();
   }
 
   #mark(isOpen) {

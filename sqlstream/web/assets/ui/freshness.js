@@ -1,9 +1,12 @@
 // How a query stands against the clock: its newest event, its watermark, its last batch, and the batch that runs now.
 
-import { ago, exact, known, localTime, seconds } from "./format.js";
+import { ago, count, exact, known, lagTitle, localTime, seconds } from "./format.js";
 import { expectedAt, isAlive, since } from "./status.js";
 
 const LONG_BATCH_SECONDS = 10;
+
+/** Events that are further from the clock do not arrive at its speed: they are old ones that a query catches up with. */
+const LIVE_SECONDS = 3_600;
 
 /** Returns the age of the newest event of a running query in seconds, or of its last batch if its rows have no time. */
 export function freshness(query) {
@@ -20,13 +23,13 @@ export function runningBatch(query) {
   const open = isAlive(query) ? query.open_batch : null;
   const lasts = open ? since(open.since) : null;
   if (!(lasts >= LONG_BATCH_SECONDS)) return null;
-  const which = known(query.last_batch_id) ? `batch ${exact(open.batch_id)}` : "first batch";
+  const which = open.batch_id === 0 ? "first batch" : `batch ${exact(open.batch_id)}`;
   return `${which} running for ${seconds(lasts)}${waiting(query.lag)}`;
 }
 
 function waiting(lag) {
   const unit = ["records", "files", "versions"].find((name) => lag?.[name] > 0);
-  return unit ? `, ${exact(lag[unit])} ${lag[unit] === 1 ? unit.slice(0, -1) : unit} wait${lag[unit] === 1 ? "s" : ""}` : "";
+  return unit ? `, ${count(lag[unit], unit.slice(0, -1))} not committed yet` : "";
 }
 
 /** Returns what the last batches of a query say about how fresh it is. */
@@ -38,14 +41,22 @@ export function batchText(query) {
 
 /** Returns what a freshness is measured by, for a tooltip. */
 export function freshnessTitle(query) {
-  const event = query.newest_event ? `newest event ${localTime(query.newest_event, true)}` : "its rows have no event time";
+  const none = query.batches ? "Spark reports event times only of queries with a watermark" : "no event was read in this run";
+  const event = query.newest_event ? `newest event ${localTime(query.newest_event, true)}` : none;
   return `${event}; ${batchText(query)}`;
 }
 
 /** Returns when the next rows are expected, as a sentence; null if they are not. */
 export function expectedText(query) {
   const at = expectedAt(query);
-  return at === null ? null : `The next rows are due at about ${localTime(at).replace(/:\d\d$/, "")}, if events keep arriving as they do now.`;
+  if (at === null) return null;
+  if (Math.abs(since(query.newest_event)) > LIVE_SECONDS) return `The next rows are due when an event of ${localTime(query.silence.due_event, true)} or later arrives.`;
+  return `The next rows are due at about ${localTime(at).replace(/:\d\d$/, "")}, if events keep arriving as they do now.`;
+}
+
+/** Returns the alerts of a query that count now: not those of one that was stopped, or whose run is gone. */
+export function openAlerts(query) {
+  return isAlive(query) || query.status === "success" || query.status === "error" ? query.alerts || [] : [];
 }
 
 /** Returns the current value of the figure that an alert is about, null if the page has none. */
@@ -57,8 +68,7 @@ export function currentValue(alert, query) {
     quarantined_over: () => known(query.quarantined_rows) && `${exact(query.quarantined_rows)} quarantined rows in this run`,
     restarts_over: () => known(query.restarts) && `${exact(query.restarts)} restarts in this run`,
     watermark_behind: () => known(watermarkBehind(query)) && `${seconds(watermarkBehind(query))} behind the clock`,
-    no_rows_for: () => query.last_batch_at && batchText(query),
-    lag_over: () => query.lag && (waiting(query.lag).replace(/^, | waits?$/g, "") || "nothing") + " not read yet",
+    lag_over: () => query.lag && `${lagTitle(query.lag)} not read yet`,
   };
   return values[kind]?.() || null;
 }

@@ -65,6 +65,8 @@ export class Overview {
       this.figures.update(this.store.queries);
       this.problems.update(this.store.queries, this.store.project?.problems || []);
       this.table.tick();
+      this.#drawCount();
+      this.flow.update(overview, false);
       return;
     }
     if (change.all) this.nodes = new Map(overview.nodes.filter((node) => node.model).map((node) => [node.model, node]));
@@ -77,6 +79,7 @@ export class Overview {
     this.empty.hidden = Object.values(queries).some((query) => query.status);
     this.table.update(queries, change.queries || null);
     this.#drawCount();
+    this.flow.overview = overview;
     if (change.all) this.#layLater();
     else this.flow.update(overview, false);
   }

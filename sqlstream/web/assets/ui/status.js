@@ -56,7 +56,8 @@ export function isAlive(query) {
 
 /** Returns the seconds since a time in ISO 8601, null if it is unknown. */
 export function since(at) {
-  return known(at) ? (Date.now() - new Date(at).getTime()) / 1_000 : null;
+  const seconds = known(at) ? (Date.now() - new Date(at).getTime()) / 1_000 : NaN;
+  return Number.isFinite(seconds) ? seconds : null; // a browser knows no years beyond 9999
 }
 
 /**
@@ -68,7 +69,8 @@ export function expectedAt(query) {
   if (!isAlive(query) || !due || !query.newest_event || !query.newest_event_at) return null;
   const patience = Math.max(PATIENCE_SECONDS, BATCHES_OF_PATIENCE * (query.batch_span_seconds || 0));
   const at = new Date(query.newest_event_at).getTime() + Math.max(new Date(due) - new Date(query.newest_event), 0);
-  const isStill = since(query.newest_event_at) > patience;
+  if (!Number.isFinite(at)) return null;
+  const isStill = !query.open_batch && since(query.newest_event_at) > patience;
   const isOverdue = Date.now() > at + patience * 1_000;
   return isStill || isOverdue ? null : at;
 }

@@ -30,7 +30,7 @@ export class Store {
     this.model = model;
     this.#connect();
     this.load();
-    this.ticks = setInterval(() => { if (!document.hidden) this.#tell({ tick: true }); }, TICK_MS);
+    this.ticks = setInterval(() => { if (!document.hidden && this.connection.state === "live") this.#tell({ tick: true }); }, TICK_MS);
   }
 
   /** Ends everything. */

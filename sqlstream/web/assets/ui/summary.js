@@ -2,7 +2,7 @@
 
 import { h, icon, show } from "../dom.js";
 import { ago, bytes, count, known, localTime, millis, rate, seconds, short, withLocalTimes } from "./format.js";
-import { currentValue, watermarkBehind } from "./freshness.js";
+import { currentValue, openAlerts, watermarkBehind } from "./freshness.js";
 import { queryLink } from "./router.js";
 import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
 
@@ -65,6 +65,7 @@ const FIGURES = [
 export class Problems {
   constructor(onFilter) {
     this.onFilter = onFilter;
+    this.items = [];
     this.list = h("ul");
     this.title = h("h2", { id: "problems-title" });
     this.element = h("section.card.problems", { "aria-labelledby": "problems-title", hidden: true },
@@ -73,27 +74,53 @@ export class Problems {
 
   update(queries, texts) {
     const all = Object.values(queries).filter((query) => rankOf(stateOf(query)) < 5);
-    const killed = [...byRun(all.filter((query) => stateOf(query) === "killed"))];
-    const found = all.filter((query) => stateOf(query) !== "killed");
-    found.sort((one, other) => rankOf(stateOf(one)) - rankOf(stateOf(other)) || order(sinceOf(one), sinceOf(other)) || order(one.model, other.model));
-    const drawn = JSON.stringify([texts, killed.map(killedText), found.map((query) => [query.model, stateOf(query), problemText(query), whenText(query)])]);
-    if (drawn === this.drawn) return;
+    const killed = [...byRun(all.filter((query) => stateOf(query) === "killed"))].map(killedProblem);
+    const found = [...killed, ...all.filter((query) => stateOf(query) !== "killed").map(queryProblem)];
+    found.sort((one, other) => one.rank - other.rank || order(one.since, other.since) || order(one.key, other.key));
+    const drawn = JSON.stringify([texts, found.map((problem) => problem.key)]);
+    // what changes every second is changed in place: a link keeps its focus, and a text its selection
+    if (drawn !== this.drawn) this.#draw(texts, found);
     this.drawn = drawn;
-    const total = found.length + killed.length + texts.length;
+    this.items.forEach((item, index) => item(found[index]));
+  }
+
+  #draw(texts, found) {
+    const total = found.length + texts.length;
     this.element.hidden = total === 0;
     this.title.textContent = count(total, "problem");
     const rest = found.length - SHOWN_PROBLEMS;
+    const shown = found.slice(0, SHOWN_PROBLEMS).map(problemItem);
+    this.items = shown.map(([, change]) => change);
     show(this.list, texts.map((text) => h("li", null, statusIcon("error"), h("span.what", null, h("pre", null, text)))),
-      killed.map((run) => h("li.killed", null, statusIcon("killed"), h("span.what", null, killedText(run)))),
-      found.slice(0, SHOWN_PROBLEMS).map(problemItem),
+      shown.map(([element]) => element),
       rest > 0 ? h("li.more", null, h("button.button.quiet", { type: "button", onclick: () => this.onFilter("is:attention") }, `Show ${rest} more in the table`)) : null);
   }
 }
 
-function problemItem(query) {
+/** Returns the element of a problem, and a function that shows what has changed about it. */
+function problemItem({ state, model }) {
+  const [when, what] = [h("span.when"), h("span.what")];
+  const change = (problem) => {
+    if (when.textContent !== problem.when) when.textContent = problem.when;
+    if (what.textContent !== problem.text) what.textContent = what.title = problem.text;
+  };
+  const head = model ? [h("a", { href: queryLink(model) }, model), h("span.word", null, wordOf(state))] : [];
+  return [h(model ? "li" : "li.killed", null, statusIcon(state), head, when, what), change];
+}
+
+function queryProblem(query) {
   const state = stateOf(query);
-  return h("li", null, statusIcon(state), h("a", { href: queryLink(query.model) }, query.model),
-    h("span.word", null, wordOf(state)), h("span.when", null, whenText(query)), h("span.what", { title: problemText(query) }, problemText(query)));
+  const since = sinceOf(query);
+  return { key: `${query.model} ${state}`, state, model: query.model, rank: rankOf(state), since, when: since ? ago(since) : "", text: problemText(query) };
+}
+
+/** Returns the problem of a run that was killed with its queries: which ones, when, and what to do. */
+function killedProblem([run, queries]) {
+  const names = queries.map((query) => query.model).sort();
+  const what = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+  const since = queries.map((query) => query.heard_at).filter(Boolean).sort().at(-1) || null;
+  const text = `Run ${(run || "").slice(0, 8)} was killed, with ${what}; \`sqlstream run\` continues${since ? `. Its last event was at ${localTime(since, true)}` : ""}`;
+  return { key: `run ${run} ${what}`, state: "killed", model: null, rank: rankOf("killed"), since, when: since ? ago(since) : "", text };
 }
 
 function byRun(queries) {
@@ -102,16 +129,8 @@ function byRun(queries) {
   return runs;
 }
 
-/** Returns what happened to the queries of a run that was killed, and what to do. */
-function killedText([run, queries]) {
-  const names = queries.map((query) => query.model).sort();
-  const what = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
-  const last = queries.map((query) => query.heard_at).sort().at(-1);
-  return `Run ${(run || "").slice(0, 8)} was killed ${last ? `after ${localTime(last, true)}, ${ago(last)}` : ""} with ${what}; \`sqlstream run\` continues where they stopped`;
-}
-
 function problemText(query) {
-  if (stateOf(query) === "alert") return query.alerts.map((alert) => alertText(alert, query)).join("; ");
+  if (stateOf(query) === "alert") return openAlerts(query).map((alert) => alertText(alert, query)).join("; ");
   return query.error?.message || (query.silence && withLocalTimes(query.silence.text)) || query.last_failure?.message || "";
 }
 
@@ -123,13 +142,8 @@ function alertText(alert, query) {
 /** Returns since when a query has its problem (ISO 8601), null if that is unknown. */
 function sinceOf(query) {
   const state = stateOf(query);
-  if (state === "alert") return query.alerts.map((alert) => alert.since).filter(Boolean).sort()[0] || null;
+  if (state === "alert") return openAlerts(query).map((alert) => alert.since).filter(Boolean).sort()[0] || null;
   return state === "error" || state === "restarting" ? query.heard_at : null;
-}
-
-function whenText(query) {
-  const at = sinceOf(query);
-  return at ? ago(at) : "";
 }
 
 /** Compares two values for sorting; null is last. */

@@ -9,6 +9,7 @@ const KNOWS_NEARNESS = "oncontentvisibilityautostatechange" in document.document
 const FIRST_ROWS = 30;
 const ALWAYS = new Set(["model", "status"]);
 const SORT_PAUSE_MS = 5_000;
+const STATUS = COLUMNS.findIndex((column) => column.name === "status");
 const BY_NAME = new Map(COLUMNS.map((column) => [column.name, column]));
 
 export class QueryTable {
@@ -52,6 +53,7 @@ export class QueryTable {
     if (performance.now() - this.sortedAt > SORT_PAUSE_MS && !this.#isUsed()) this.arrange();
     for (const model of this.order) {
       const row = this.rows.get(model);
+      this.#drawState(row, this.queries[model]);
       if (row.isNear) for (const [index, column] of COLUMNS.entries()) if (column.isTimed) drawCell(row.cells[index], column, this.queries[model]);
     }
   }
@@ -153,7 +155,16 @@ export class QueryTable {
     if (!row.isNear) row.later = isNew || !fields || row.later === "all" ? "all" : { ...row.later, ...fields };
     drawCells(row, query, changed, row.isNear ? null : ALWAYS);
     row.isDrawn = true;
-    if (!changed || "status" in fields || "silence" in fields || "alerts" in fields) row.element.dataset.rank = rankOf(stateOf(query)) < 5 ? "high" : "";
+    this.#drawState(row, query);
+  }
+
+  /** Draws the state of a query if it has changed, by an update or with the clock. */
+  #drawState(row, query) {
+    const state = stateOf(query);
+    if (state === row.state) return;
+    row.state = state;
+    row.element.dataset.rank = rankOf(state) < 5 ? "high" : "";
+    drawCell(row.cells[STATUS], COLUMNS[STATUS], query);
   }
 
   #makeRow(model) {

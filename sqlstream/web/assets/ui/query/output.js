@@ -2,7 +2,7 @@
 
 import { h, icon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
-import { expectedText, runningBatch } from "../freshness.js";
+import { runningBatch } from "../freshness.js";
 import { withLocalTimes } from "../format.js";
 import { card, table } from "./sections.js";
 
@@ -28,7 +28,7 @@ export function outputTab(page, store, signal) {
   loadRows(page.model, store.target, rows, signal);
   const isSilent = now.error || now.silence || !(now.rows_out > 0);
   return h("div.stack", null,
-    isSilent ? card("Why is there no output?", h("div.body", null, expectedText(now) ? h("p", null, expectedText(now)) : null, h("p", null, silenceText(now)))) : null,
+    isSilent ? card("Why is there no output?", h("div.body", null, h("p", null, silenceText(now)))) : null,
     card("When it emits rows", page.emission ? h("pre.prose", { tabindex: 0, role: "region", "aria-label": "When it emits rows, text" }, page.emission) : h("p.note-text", null, "Not known: the project does not compile.")),
     card("Newest rows", rows));
 }
@@ -37,7 +37,7 @@ function silenceText(now) {
   if (now.error) return "The query has failed, so it writes nothing. The error is at the top of this page.";
   if (now.silence) return withLocalTimes(now.silence.text);
   if (!now.status) return "The query has not run yet. Start it with `sqlstream run`.";
-  if (runningBatch(now)) return `Its ${runningBatch(now)}. Rows appear when the batch ends.`;
+  if (runningBatch(now)) return "A batch runs. Its rows appear when it ends.";
   return "The query has not written rows in its newest run, and has not been silent for long enough to know why. When it emits rows is below.";
 }
 

@@ -5,7 +5,7 @@ import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
 import { known, localTime, withLocalTimes } from "../format.js";
-import { currentValue, expectedText, runningBatch } from "../freshness.js";
+import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { historyTab } from "./history.js";
 import { findingBox, outputTab } from "./output.js";
 import { problemPage } from "../overview.js";
@@ -28,6 +28,7 @@ export class QueryPage {
     this.tiles = new Tiles();
     this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
     this.body = h("div.tab-body");
+    this.changing = new Map();
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
     show(container, h("header.query-head", null, h("a.back", { href: link("") }, icon("home"), "Overview"),
@@ -121,20 +122,33 @@ export class QueryPage {
   }
 
   #drawAlarm(now, state) {
-    const [expected, running] = [expectedText(now), runningBatch(now)];
-    const alerts = (state === "stopped" ? [] : now.alerts || []).map((alert) => [alert, currentValue(alert, now)]);
-    const drawn = JSON.stringify([state, now.error, now.silence, alerts, expected, running, state === "restarting" && now.last_failure]);
-    if (drawn === this.drawnAlarm) return;
-    this.drawnAlarm = drawn;
     const failure = now.error || (state === "restarting" ? now.last_failure : null);
+    const [expected, running] = failure ? [null, null] : [expectedText(now), runningBatch(now)];
+    const alerts = openAlerts(now);
+    const drawn = JSON.stringify([state, failure, now.silence, alerts.map((alert) => [alert.alert, alert.message]), Boolean(expected), Boolean(running)]);
+    if (drawn !== this.drawnAlarm) this.#makeAlarm(now, state, failure, alerts, expected, running);
+    this.drawnAlarm = drawn;
+    const texts = { expected, running: running && `${running[0].toUpperCase()}${running.slice(1)}.` };
+    for (const alert of alerts) texts[alert.alert] = alertFacts(alert, now);
+    // what changes every second is changed in place, so that texts can be selected
+    for (const [name, element] of this.changing) if (element.textContent !== texts[name]) element.textContent = texts[name];
+  }
+
+  #makeAlarm(now, state, failure, alerts, expected, running) {
+    this.changing = new Map();
+    const changing = (name, element) => {
+      this.changing.set(name, element);
+      return element;
+    };
+    const notice = (label, tone, symbol, ...content) => h(`section.card.notice${tone}`, { "aria-label": label }, icon(symbol), h("div", null, content));
     show(this.alarm,
       failure ? findingBox(failure, state === "restarting" ? "It failed and will restart" : "Why it failed", "bad") : null,
-      !failure && now.silence && !expected ? h("section.card.notice.warn", { "aria-label": "Why there is no output" }, icon("warn"), h("div", null, h("h2", null, "Why there is no output"), h("p", null, withLocalTimes(now.silence.text)),
-        h("p", null, h("a", { href: queryLink(this.model, "output") }, "When this query emits rows")))) : null,
-      !failure && running ? h("section.card.notice", { "aria-label": "Running batch" }, icon("clock"), h("div", null, h("p", null, `${running[0].toUpperCase()}${running.slice(1)}.`))) : null,
-      !failure && expected ? h("section.card.notice", { "aria-label": "Next rows" }, icon("clock"), h("div", null, h("p", null, expected), h("p.muted", null, withLocalTimes(now.silence.text)))) : null,
-      alerts.map(([alert, value]) => h("section.card.notice.warn", { "aria-label": "Alert" }, icon("warn"), h("div", null, h("h2", null, `Alert: ${alert.alert || alert.kind || "raised"}`), h("p", null, alert.message || alert.text || ""),
-        h("p.muted", null, [alert.since && `since ${localTime(alert.since)}`, value && `now ${value}`].filter(Boolean).join("; "))))));
+      !failure && now.silence && !expected ? notice("Why there is no output", ".warn", "warn", h("h2", null, "Why there is no output"), h("p", null, withLocalTimes(now.silence.text)),
+        h("p", null, h("a", { href: queryLink(this.model, "output") }, "When this query emits rows"))) : null,
+      running ? notice("Running batch", "", "clock", changing("running", h("p"))) : null,
+      expected ? notice("Next rows", "", "clock", changing("expected", h("p")), h("p.muted", null, withLocalTimes(now.silence.text))) : null,
+      alerts.map((alert) => notice("Alert", ".warn", "warn", h("h2", null, `Alert: ${alert.alert || alert.kind || "raised"}`), h("p", null, alert.message || alert.text || ""),
+        changing(alert.alert, h("p.muted")))));
   }
 
   #drawTabs() {
@@ -154,4 +168,10 @@ export class QueryPage {
     else if (!this.page) show(this.body, h("p.loading", { role: "status" }, "Loading…"));
     else show(this.body, make(this.page, this.store, this.requests.signal));
   }
+}
+
+/** Returns since when an alert is open, and the value of now. */
+function alertFacts(alert, now) {
+  const value = currentValue(alert, now);
+  return [alert.since && `since ${localTime(alert.since)}`, value && `now ${value}`].filter(Boolean).join("; ");
 }

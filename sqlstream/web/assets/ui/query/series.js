@@ -36,7 +36,7 @@ export const CHARTS = [
     none: "No batch has run in this range.",
   },
   {
-    id: "watermark", title: "Watermark", unit: "behind the newest event of its batch", format: seconds, steps: TIME_STEPS,
+    id: "watermark", title: "Watermark", unit: "behind the newest event", format: seconds, steps: TIME_STEPS,
     series: [{ name: "watermark_lag_seconds", label: "Behind", color: "--chart-4", fill: true }],
     none: "This query has no watermark.",
   },

@@ -41,7 +41,7 @@ function quarantinedText(now) {
 function headroom(now) {
   const [arrives, done] = [now.input_rows_per_second, now.processed_rows_per_second];
   if (!(arrives > 0 && done > 0)) return "rows per second";
-  return done < arrives ? `falls behind by ${rate(arrives - done)}/s` : `keeps up, ${(done / arrives).toFixed(done < 10 * arrives ? 1 : 0)} × input`;
+  return `${(done / arrives).toFixed(done < 10 * arrives ? 1 : 0)} × input`;
 }
 
 export class Tiles {
