@@ -13,8 +13,7 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.errors import Finding
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
-from sqlstream.project.messages.avro import AvroSchemaError
-from sqlstream.project.messages.avro_files import file_type
+from sqlstream.project.messages.avro import AvroSchemaError, file_type
 from sqlstream.project.types.data_types import MICROS, DataType, Primitive, Struct, read_json_schema, type_ddl
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted
@@ -77,8 +76,8 @@ def _finding(table: SourceTable, path: str, column: str, field: str, stored: str
         reason = f"Spark would convert each {stored} in ORC to {declared} without an error, also those that do not fit"
     else:
         reason = (
-            f"Spark would read each {stored} in Avro as milliseconds to make a {declared} of it, without an error, and "
-            "it has microseconds"
+            f"Spark would take the microseconds of each {stored} in Avro for milliseconds, and make a wrong {declared} "
+            "of it without an error"
         )
     return Finding(
         "file-types",

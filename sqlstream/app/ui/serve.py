@@ -44,9 +44,9 @@ def listen(request: UiRequest) -> Listening:
     except PortTakenError as error:
         if request.port is None:
             raise UsageError(f"no port from {port} on is free on {request.host}; choose one with --port") from error
-        raise UsageError(f"port {port} of {request.host} is in use; choose another one, or remove --port") from error
+        raise UsageError(f"port {port} of {request.host} is in use; choose another one with --port") from error
     except AddressError as error:
-        raise UsageError(f"the page cannot listen on {request.host}, port {port}: {error}") from error
+        raise UsageError(f"cannot listen on {request.host}, port {port}: {error}") from error
     needs_token = request.token is None and not is_loopback(request.host)
     return Listening(request, found, secrets.token_urlsafe(TOKEN_BYTES) if needs_token else request.token)
 

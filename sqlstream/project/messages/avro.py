@@ -1,5 +1,5 @@
-"""Avro schemas: as Spark's data types, as `SchemaConverters` of Spark's Avro connector converts them, and those of a
-registry that are pinned in the project.
+"""Avro schemas: as Spark's data types, as `SchemaConverters` of Spark's Avro connector converts them, those of files,
+and those of a registry that are pinned in the project.
 """
 
 from __future__ import annotations
@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from sqlstream.project.types.data_types import Array, DataType, Decimal, Field, Map, Primitive, Struct
+from sqlstream.project.types.data_types import MICROS, Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 PRIMITIVES = {
     "null": "void",
@@ -33,6 +33,20 @@ LOGICAL: Mapping[tuple[str, str], DataType] = {
 }
 """Logical types that change Spark's type. Spark ignores all others but decimals."""
 
+# with `MICROS`, which say more than Spark's type
+_IN_FILES = {
+    **LOGICAL,
+    ("long", "timestamp-micros"): Primitive("timestamp", MICROS),
+    ("long", "local-timestamp-micros"): Primitive("timestamp_ntz", MICROS),
+}
+
+_MAGIC = b"Obj\x01"
+
+_SCHEMA = b"avro.schema"
+
+_LONGEST = 10
+"""The most bytes of a number."""
+
 _MOST_DIGITS = 38
 
 NAMED = ("record", "enum", "fixed")
@@ -53,6 +67,58 @@ def avro_type(text: str, logical: Mapping[tuple[str, str], DataType] = LOGICAL) 
         message = f"the JSON is not valid: {error}"
         raise AvroSchemaError(message) from error
     return _Converter(logical).convert(schema, "")
+
+
+def file_type(file: BinaryIO) -> DataType:
+    """Returns the type of the rows of an Avro file, with `MICROS` as the parameters of times in microseconds:
+    https://avro.apache.org/docs/1.12.0/specification/#object-container-files.
+
+    Raises: AvroSchemaError if it is no such file, OSError.
+    """
+    if file.read(len(_MAGIC)) != _MAGIC:
+        message = "the file does not begin as an Avro file does"
+        raise AvroSchemaError(message)
+    schema = _metadata(file).get(_SCHEMA)
+    if schema is None:
+        message = "the header of the file has no schema"
+        raise AvroSchemaError(message)
+    return avro_type(schema.decode("utf-8", "replace"), _IN_FILES)
+
+
+def _metadata(file: BinaryIO) -> dict[bytes, bytes]:
+    """Returns the metadata of a file: a map in blocks, the last of which is empty."""
+    found = {}
+    while (count := _long(file)) != 0:
+        if count < 0:  # the number of bytes follows
+            count = -count
+            _long(file)
+        for _ in range(count):
+            key = _bytes(file)
+            found[key] = _bytes(file)
+    return found
+
+
+def _bytes(file: BinaryIO) -> bytes:
+    size = _long(file)
+    read = file.read(size) if size >= 0 else b""
+    if len(read) != size:
+        message = "the header of the file is cut off"
+        raise AvroSchemaError(message)
+    return read
+
+
+def _long(file: BinaryIO) -> int:
+    """Returns a number: zigzag, in seven bits a byte, the lowest first."""
+    number = 0
+    for position in range(_LONGEST):
+        byte = file.read(1)
+        if not byte:
+            break
+        number |= (byte[0] & 0x7F) << (7 * position)
+        if not byte[0] & 0x80:
+            return (number >> 1) ^ -(number & 1)
+    message = "the header of the file is cut off"
+    raise AvroSchemaError(message)
 
 
 @dataclass

@@ -34,7 +34,7 @@ _FORM = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>sqlstream</title>
 <meta name="viewport" content="width=device-width"></head>
 <body><main><h1>This page needs its token</h1>
-<p>It is the end of the URL that sqlstream has printed, after <code>token=</code>; or that of its option
+<p>It is the end of the URL that sqlstream has printed, after <code>token=</code>, or the value of its option
 <code>--token</code>.</p>
 <form method="get"><label>Token <input type="password" name="token" required autofocus></label>
 <button>Open</button></form></main></body></html>
@@ -81,7 +81,7 @@ class Access:
             origin = headers.get("origin")
             is_other = origin is not None and urlsplit(origin).netloc != headers.get("host")
         except ValueError:
-            return PlainTextResponse("the Host or the Origin of the request is no host name\n", 400)
+            return PlainTextResponse("the Host or the Origin of the request is not a host name\n", 400)
         if not is_known:
             return PlainTextResponse("unknown host: use the address that sqlstream has printed\n", 421)
         if is_other:
@@ -92,7 +92,7 @@ class Access:
         """Returns whether a Host header names this server. On a loopback address, a name that an attacker made point
         there is refused. On other addresses the server does not know its names, and the token protects it.
 
-        Raises: ValueError if it is no name.
+        Raises: ValueError if it is not a host name.
         """
         if self.token is not None and not is_loopback(self.host):
             return bool(host)

@@ -7,8 +7,7 @@ import io
 import pytest
 
 from sqlstream.project.formats.stored_types import READS_RIGHTLY, misread_fields
-from sqlstream.project.messages.avro import AvroSchemaError
-from sqlstream.project.messages.avro_files import file_type
+from sqlstream.project.messages.avro import AvroSchemaError, file_type
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.types.ddl import known_schema, parse_type
 from tests.services.avro_bytes import avro_file

@@ -10,7 +10,8 @@ import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
 
 /**
  * Each column: `name`, `title` (in the head), `hint` (on hover), `width` (px), `value(query)` (sorts; null is last),
- * `text(query)`, `tip(query)`, `isTimed` (changes with the clock), `descends` (the first click sorts downwards), `short` (shown on phones, with that label).
+ * `text(query)`, `tip(query)`, `isTimed` (changes with the clock), `descends` (the first click sorts downwards),
+ * `short` (shown on phones, with that label).
  * Cells with more than text have `make()` and `draw(cell, query, now)` instead of `text`.
  */
 export const COLUMNS = [

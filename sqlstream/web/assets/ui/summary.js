@@ -119,7 +119,7 @@ function killedProblem([run, queries]) {
   const names = queries.map((query) => query.model).sort();
   const what = names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
   const since = queries.map((query) => query.heard_at).filter(Boolean).sort().at(-1) || null;
-  const text = `Run ${(run || "").slice(0, 8)} was killed, with ${what}; \`sqlstream run\` continues${since ? `. Its last event was at ${localTime(since, true)}` : ""}`;
+  const text = `Run ${(run || "").slice(0, 8)} was killed with ${what}; \`sqlstream run\` continues them${since ? `. Its last event was at ${localTime(since, true)}` : ""}`;
   return { key: `run ${run} ${what}`, state: "killed", model: null, rank: rankOf("killed"), since, when: since ? ago(since) : "", text };
 }
 
