@@ -14,7 +14,8 @@ from typing import Any
 
 from benchmarks.make_history import History, LiveRun, entry, make_history, write_project
 from sqlstream.app.request import ProjectRequest, UiRequest
-from sqlstream.app.ui.serve import listen, serving
+from sqlstream.app.session.listening import listen
+from sqlstream.app.ui.serve import serving
 from sqlstream.spark.storage.processes import machine_id, process_start
 
 QUERIES, BATCHES, DAYS = 16, 1_600, 2

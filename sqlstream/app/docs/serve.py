@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlstream.app.docs.generate import DOCS_FOLDER
 from sqlstream.app.request import UiRequest
-from sqlstream.app.ui.serve import listen
+from sqlstream.app.session.listening import listen
 from sqlstream.errors import UsageError
 from sqlstream.project.files.files import ARTIFACTS_FOLDER, find_project_root
 

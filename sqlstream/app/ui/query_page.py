@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlstream.app.compile.emission_text import emission_text
 from sqlstream.app.compile.explain_model import Explanation
+from sqlstream.app.docs.model_pages import described
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries
@@ -48,9 +49,13 @@ def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) ->
         "path": entry["path"],
         "raw_sql": entry["raw_code"],
         "compiled_sql": entry["compiled_sql"],
-        "columns": list(_columns(entry)),
+        "columns": list(model_columns(entry)),
         "sources": list(_sources(seen.manifest, query)),
-        "views": [nodes[node]["name"] for node in sorted(query.nodes) if kind_of(node) == "model" and node in nodes],
+        "views": [
+            {"unique_id": node, "name": nodes[node]["name"]}
+            for node in sorted(query.nodes)
+            if kind_of(node) == "model" and node in nodes
+        ],
         "config": entry["config"],
         "outputs": [entry["output"], *entry["further_outputs"]],
         "depends_on": entry["depends_on"],
@@ -103,7 +108,8 @@ def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[]
     }
 
 
-def _columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def model_columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the columns of a model in a manifest, with the columns of sources from which each comes."""
     declared = {name.lower(): column for name, column in entry["columns"].items()}
     found = entry["output_columns"]
     if found is None:
@@ -113,7 +119,7 @@ def _columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {
             "name": column["name"],
             "data_type": column.get("data_type") or known.get("data_type"),
-            "description": known.get("description"),
+            "description": described(known.get("description") or "")["description"],
             "watermark": column["watermark"],
             "origins": [{**origin, "name": shown_name(origin["unique_id"])} for origin in column["origins"]],
         }
