@@ -51,8 +51,8 @@ Key = tuple[str, str]
 @dataclass
 class LiveQuery:
     """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`; `run` is
-    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts. `lags` are those in
-    its checkpoint by source, and `open_batch` a batch that has begun there, with its time (seconds since 1970).
+    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts. `lags` are those
+    in its checkpoint by source, and `open_batch` a batch that has begun there, with its time (seconds since 1970).
     """
 
     number: int
