@@ -4,12 +4,13 @@ import { h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
+import { showDescription } from "../description.js";
 import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { historyTab } from "./history.js";
 import { findingBox, outputTab } from "./output.js";
 import { problemPage } from "../overview.js";
-import { link, queryLink, route } from "../router.js";
+import { docsLink, link, queryLink, route } from "../router.js";
 import { columnsTab, sqlTab } from "./sections.js";
 import { stateOf, statusBadge } from "../status.js";
 import { Tiles } from "./tiles.js";
@@ -24,6 +25,8 @@ export class QueryPage {
     this.title = h("h1", null, model);
     this.badge = h("span.badge-box");
     this.meta = h("p.query-meta");
+    this.description = h("div.description", { hidden: true });
+    this.docs = h("a.button.quiet.docs", { hidden: true }, icon("doc"), "Docs");
     this.alarm = h("div.alarm");
     this.tiles = new Tiles();
     this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
@@ -32,7 +35,7 @@ export class QueryPage {
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
     show(container, h("header.query-head", null, h("a.back", { href: link("") }, icon("home"), "Overview"),
-      h("div.query-title", null, kindIcon("query", true), this.title, this.badge), this.meta), this.alarm, this.tiles.element, this.tabs, this.body);
+      h("div.query-title", null, kindIcon("query", true), this.title, this.badge, this.docs), this.meta, this.description), this.alarm, this.tiles.element, this.tabs, this.body);
     this.#drawNow();
     this.#drawTabs();
     this.#load();
@@ -80,9 +83,18 @@ export class QueryPage {
       show(this.container, h("a.back", { href: link("") }, icon("home"), "Overview"), problemPage(error.message, null));
       return;
     }
+    this.#describe();
     this.#drawNow();
     if (!this.part || !LIVE_TABS.has(this.tab)) this.#drawTab();
     else if (wasUnknown) this.part.moved?.(); // its default depends on what is known now
+  }
+
+  #describe() {
+    const { unique_id: id, description_html: html } = this.page;
+    this.docs.hidden = !id;
+    if (id) this.docs.setAttribute("href", docsLink(this.page.target, id));
+    if (this.shownDescription !== html) showDescription(this.description, html);
+    this.shownDescription = html;
   }
 
   #changed(change) {
@@ -114,10 +126,7 @@ export class QueryPage {
     this.tiles.update(now);
     const meta = [now.kind, now.trigger && `trigger ${now.trigger}`, now.sink && `into ${now.sink}`, known(now.version) && `version ${now.version}`, page?.path];
     const text = meta.filter(Boolean).join(" · ");
-    if (this.meta.dataset.text !== text + (page?.description || "")) {
-      this.meta.dataset.text = text + (page?.description || "");
-      show(this.meta, text, page?.description ? h("span.description", null, page.description) : null);
-    }
+    if (this.meta.textContent !== text) this.meta.textContent = text;
     this.#drawAlarm(now, state);
   }
 

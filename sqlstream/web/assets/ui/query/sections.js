@@ -1,6 +1,6 @@
 // The tabs of a query about its code: SQL and columns.
 
-import { copyButton, h, icon } from "../../dom.js";
+import { copyButton, h, icon, markup } from "../../dom.js";
 import { codeBlock } from "../../sql.js";
 
 /** Returns a card with a title. */
@@ -54,11 +54,16 @@ export function columnsTab(page) {
     card("Columns", table("Columns", ["Column", "Type", "Comes from", "Description"], columns.map((column) => h("tr", null,
       h("td", null, h("b.mono", null, column.name), column.watermark ? h("span.badge.accent", { title: watermarkText(column.watermark) }, icon("clock"), "watermark") : null),
       h("td.mono", null, column.data_type || "unknown"),
-      h("td", null, originsOf(column)), h("td.text", null, column.description || h("span.muted", null, "–")))))),
+      h("td", null, originsOf(column)), describedCell(column))))),
     card("Reads", table("Sources", ["Table", "Kind", "Format", "Place", "Description"], (page.sources || []).map((source) => h("tr", null,
       h("td", null, h("b", null, source.name)), h("td", null, source.kind), h("td", null, source.format || "–"),
-      h("td.mono", null, source.path || source.table || "–"), h("td.text", null, source.description || h("span.muted", null, "–")))))),
+      h("td.mono", null, source.path || source.table || "–"), describedCell(source))))),
     page.views?.length ? card("Views on the way", h("p.body", null, page.views.join(", "))) : null);
+}
+
+/** Returns a cell with a description in Markdown. */
+export function describedCell({ description_html: html }) {
+  return h("td.text", null, html ? markup("div.markdown", html) : h("span.muted", null, "–"));
 }
 
 function originsOf(column) {
