@@ -20,6 +20,7 @@ from sqlstream.app.session.target_storage import local_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.status import read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
+from sqlstream.app.ui.docs_page import DocsPages, search_entries
 from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.node_page import node_page
 from sqlstream.app.ui.overview import Differences, Overviews
@@ -79,6 +80,7 @@ class ProjectData:
         self._lock = threading.Lock()
         self._overviews = Overviews(lambda target: self._seen(target).shape)
         self._checkpoints = Checkpoints()
+        self._docs = DocsPages()
         self._viewed_at = float("-inf")
         self._problem: str | None = None
         self._ended = threading.Event()
@@ -292,6 +294,15 @@ class ProjectData:
         live = self._overviews.live.queries.get((name or "", model))
         path = live.entry.get("output") if live is not None else None
         return sample_of(seen.loaded.compiled.models[shape.unique_id], path, limit).as_json()
+
+    def docs(self, target: str | None) -> str:
+        """Returns the page of the documentation site."""
+        view = self._view(self._name(target))
+        return self._docs.page(view.seen(), view.request)
+
+    def search(self, target: str | None) -> Json:
+        """Returns what the search finds."""
+        return {"entries": list(search_entries(self._seen(self._name(target))))}
 
     def lineage(self, target: str | None, column: str) -> Json:
         """Returns the columns from which `model.column` comes."""

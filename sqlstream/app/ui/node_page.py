@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlstream.app.docs.declared_pages import seed_entry, sink_entry, source_entry
-from sqlstream.app.docs.model_pages import described
 from sqlstream.app.ui.project_view import SeenProject
-from sqlstream.app.ui.query_page import model_columns
+from sqlstream.app.ui.query_page import described, model_columns
 from sqlstream.app.ui.shape import Node, ProjectShape
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import seed_id, sink_id, source_id
@@ -20,7 +19,7 @@ def node_page(seen: SeenProject, node: Node) -> dict[str, Any]:
     """
     page = {
         **node.as_json(),
-        "description": "",
+        "description_html": "",
         "path": None,
         "line": None,
         "columns": None,
@@ -38,7 +37,16 @@ def node_page(seen: SeenProject, node: Node) -> dict[str, Any]:
     entry = None if seen.loaded is None else _declared(seen.loaded.compiled, node)
     if entry is None:
         return page | {"problem": "the project does not compile, so its columns and settings are not known"}
-    return page | {key: entry[key] for key in page.keys() & entry.keys() - node.as_json().keys()}
+    return page | {key: entry[key] for key in page.keys() & entry.keys() - node.as_json().keys()} | _described(entry)
+
+
+def _described(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the descriptions of an entry of the documentation site, which are HTML."""
+    columns = entry.get("columns")
+    return {
+        "description_html": entry["description"],
+        "columns": columns and [{**column, "description_html": column["description"]} for column in columns],
+    }
 
 
 def _nodes(shape: ProjectShape, ids: Iterator[str]) -> list[dict[str, Any]]:
@@ -48,7 +56,7 @@ def _nodes(shape: ProjectShape, ids: Iterator[str]) -> list[dict[str, Any]]:
 
 def _model(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "description": described(entry["description"])["description"],
+        **described(entry["description"]),
         "path": entry["path"],
         "columns": list(model_columns(entry)),
         "raw_sql": entry["raw_code"],

@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlstream.app.compile.emission_text import emission_text
 from sqlstream.app.compile.explain_model import Explanation
-from sqlstream.app.docs.model_pages import described
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries
@@ -32,8 +31,9 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json
 from sqlstream.state.layout import query_root
+from sqlstream.web.site.markdown import markdown_html
 
-SOURCE_KEYS = ("format", "mode", "path", "table", "description", "watermark", "on_corrupt", "schema_changes")
+SOURCE_KEYS = ("format", "mode", "path", "table", "watermark", "on_corrupt", "schema_changes")
 
 
 def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) ->
     page: dict[str, Any] = {
         "model": query.model,
         "unique_id": query.unique_id,
-        "description": entry["description"],
+        **described(entry["description"]),
         "path": entry["path"],
         "raw_sql": entry["raw_code"],
         "compiled_sql": entry["compiled_sql"],
@@ -119,7 +119,7 @@ def model_columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {
             "name": column["name"],
             "data_type": column.get("data_type") or known.get("data_type"),
-            "description": described(known.get("description") or "")["description"],
+            **described(known.get("description")),
             "watermark": column["watermark"],
             "origins": [{**origin, "name": shown_name(origin["unique_id"])} for origin in column["origins"]],
         }
@@ -135,7 +135,19 @@ def _sources(manifest: Mapping[str, Any], query: QueryShape) -> Iterator[dict[st
     for node in sorted({table for tables in query.edges.values() for table in tables}):
         entry = every.get(node, {})
         found = {key: entry.get(key) for key in SOURCE_KEYS}
-        yield {"unique_id": node, "name": shown_name(node), "kind": kind_of(node), **found}
+        yield {
+            "unique_id": node,
+            "name": shown_name(node),
+            "kind": kind_of(node),
+            **found,
+            **described(entry.get("description")),
+        }
+
+
+def described(description: str | None) -> dict[str, str]:
+    """Returns a description as it is written, and as HTML."""
+    text = description or ""
+    return {"description": text, "description_html": markdown_html(text)}
 
 
 def _emission(loaded: Loaded, model: CompiledModel) -> str:

@@ -71,5 +71,11 @@ class UiData(Protocol):
     def sample(self, target: str | None, model: str, limit: int) -> Json:
         """Returns rows of the output of a query."""
 
+    def docs(self, target: str | None) -> str:
+        """Returns the page of the documentation site, which loads `site_assets` of `web/site/page.py`."""
+
+    def search(self, target: str | None) -> Json:
+        """Returns what the search finds: `entries`."""
+
     def lineage(self, target: str | None, column: str) -> Json:
         """Returns the columns from which `model.column` comes."""

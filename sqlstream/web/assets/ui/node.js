@@ -1,11 +1,12 @@
 // The page of a source, seed, view or sink: what flows through it, the queries that use it, its columns and settings.
 
-import { h, icon, kindIcon, markup, show } from "../dom.js";
+import { h, icon, kindIcon, show } from "../dom.js";
 import { get } from "./api.js";
+import { showDescription } from "./description.js";
 import { exact, known, lag, lagTitle, NONE, rate, seconds } from "./format.js";
 import { batchText, freshness, freshnessTitle } from "./freshness.js";
 import { problemPage } from "./overview.js";
-import { backLink, nodeLink, queryLink } from "./router.js";
+import { backLink, docsLink, nodeLink, queryLink } from "./router.js";
 import { card, columnsTable, sqlTab, table } from "./query/sections.js";
 import { isAlive, stateOf, statusBadge } from "./status.js";
 
@@ -17,12 +18,14 @@ export class NodePage {
     this.title = h("h1", { tabindex: -1 }, id.split(".").slice(2).join("."));
     this.badge = h("span.badge-box");
     this.meta = h("p.query-meta");
+    this.description = h("div.description", { hidden: true });
+    this.docs = h("a.button.quiet.docs", { href: docsLink(store.target, id) }, icon("doc"), "Docs");
     this.mark = h("span");
     this.facts = h("dl.tiles.node-tiles");
     this.body = h("div.stack", null, h("p.loading", { role: "status" }, "Loading…"));
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
-    show(container, h("header.query-head", null, backLink(), h("div.query-title", null, this.mark, this.title, this.badge), this.meta), this.facts, this.body);
+    show(container, h("header.query-head", null, backLink(), h("div.query-title", null, this.mark, this.title, this.badge, this.docs), this.meta, this.description), this.facts, this.body);
     document.title = `${this.title.textContent} · sqlstream`;
     this.#load();
   }
@@ -48,8 +51,8 @@ export class NodePage {
     document.title = `${page.name} · sqlstream`;
     show(this.mark, kindIcon(page.kind, true));
     const place = page.line === null ? page.path : `${page.path}:${page.line}`;
-    show(this.meta, [KINDS[page.kind], place, ...page.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · "),
-      page.description ? markup("div.description", page.description) : null);
+    show(this.meta, [KINDS[page.kind], place, ...page.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · "));
+    showDescription(this.description, page.description_html);
     this.rows = page.queries.map((model) => new QueryRow(model, page));
     this.#drawBody();
     this.#drawNow();

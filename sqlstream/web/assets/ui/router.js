@@ -30,6 +30,12 @@ export function link(path, parameters = {}) {
   return `#/${path}${query ? `?${query}` : ""}`;
 }
 
+/** Returns the address of a node's page in the documentation; of its first page without a node. */
+export function docsLink(target, id = null) {
+  const query = target ? `?target=${encodeURIComponent(target)}` : "";
+  return `docs/${query}${id ? `#/node/${encodeURIComponent(id)}` : ""}`;
+}
+
 /** Returns the address of a query's page. */
 export function queryLink(model, tab = "", parameters = {}) {
   return link(`query/${encodeURIComponent(model)}${tab ? `/${tab}` : ""}`, parameters);

@@ -1,12 +1,15 @@
 // The bar at the top: project, target, runs, connection, theme, and the help for keys.
 
-import { h, icon, logo, readSetting, show, themeButton, writeSetting } from "../dom.js";
+import { brand, brandName, h, icon, readSetting, show, themeButton, writeSetting } from "../dom.js";
+import { searchButton } from "../search.js";
 import { localTime, seconds, timeElement } from "./format.js";
-import { link, overviewLink, route } from "./router.js";
+import { docsLink, link, overviewLink, route } from "./router.js";
+import { liveSearch } from "./search.js";
 import { statusBadge } from "./status.js";
 
 const KEYS = [
   ["/", "Filter the queries"],
+  ["Ctrl K", "Search queries, views, sources, columns and SQL"],
   ["g o", "Go to the overview"],
   ["↑ ↓", "Move in the table; Enter opens a query"],
   ["[ ]", "Previous or next tab of a query"],
@@ -21,15 +24,17 @@ const LIVES = { running: "running", ended: "success", killed: "killed", elsewher
 
 export class Shell {
   constructor(bar) {
-    this.name = h("span", null, "sqlstream");
-    this.home = h("a.brand", { href: overviewLink(), title: "Overview" }, logo(), this.name);
+    this.home = brand(overviewLink(), "");
+    this.name = this.home.lastChild;
+    this.docs = h("a.button.quiet", { href: docsLink(null), "aria-label": "Docs" }, icon("doc"), h("span.wide-only", null, "Docs"));
+    const search = searchButton(liveSearch(() => this.store), "Ctrl K");
     this.target = h("select.input.target", { "aria-label": "Target", hidden: true, onchange: () => this.#chooseTarget() });
     this.runs = h("button.button.quiet.runs", { type: "button", "aria-haspopup": "dialog", onclick: () => this.showRuns() });
     this.connection = h("span.connection", { role: "status" });
     this.pause = h("button.button.quiet.wide-only", { type: "button", onclick: () => this.store?.pause(!this.store.isPaused) });
     this.theme = themeButton();
     const help = h("button.button.quiet.wide-only", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: () => this.showKeys() }, h("kbd", null, "?"));
-    show(bar, this.home, this.target, this.runs, h("span.spread"), this.connection, this.pause, this.theme, help);
+    show(bar, this.home, this.target, this.runs, h("span.spread"), this.connection, this.pause, search, this.docs, this.theme, help);
     this.timer = setInterval(() => this.#drawConnection(), 1_000);
   }
 
@@ -47,7 +52,8 @@ export class Shell {
     const { project, overview } = this.store;
     this.home.setAttribute("href", overviewLink());
     if (project) {
-      show(this.name, h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project.project);
+      show(this.name, brandName(project.project));
+      this.docs.setAttribute("href", docsLink(project.target));
       this.target.hidden = project.targets.length < 2;
       show(this.target, project.targets.map((name) => h("option", { value: name }, name)));
       this.target.value = project.target;

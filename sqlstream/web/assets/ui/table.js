@@ -23,7 +23,8 @@ export class QueryTable {
     this.sortedAt = 0;
     this.head = h("div.row.head", { role: "row" }, COLUMNS.map((column) => this.#headCell(column)));
     this.body = h("div.rows", { role: "rowgroup" });
-    this.none = h("p.note-text", { hidden: true });
+    this.none = h("p.note-text", { hidden: true }, "No query matches the filter. ",
+      h("button.button", { type: "button", onclick: () => dispatchEvent(new CustomEvent("opensearch", { detail: this.words.map(([, word]) => word).join(" ") })) }, icon("search"), "Search views, sources and columns"));
     this.table = h("div.queries", { role: "table", "aria-label": "Queries" }, h("div", { role: "rowgroup" }, this.head), this.body);
     this.table.style.setProperty("--columns", COLUMNS.map((column) => `minmax(${column.width}px, ${column.width}fr)`).join(" "));
     this.table.style.minWidth = `${COLUMNS.reduce((sum, column) => sum + column.width, 16)}px`;
@@ -79,7 +80,6 @@ export class QueryTable {
     this.table.setAttribute("aria-rowcount", order.length + 1);
     const count = Object.keys(this.queries || {}).length;
     this.none.hidden = order.length > 0 || count === 0;
-    this.none.textContent = "No query matches the filter.";
     return order.length;
   }
 

@@ -4,12 +4,13 @@ import { h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
+import { showDescription } from "../description.js";
 import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { historyTab } from "./history.js";
 import { findingBox, outputTab } from "./output.js";
 import { problemPage } from "../overview.js";
-import { backLink, nodeLink, queryLink } from "../router.js";
+import { backLink, docsLink, nodeLink, queryLink } from "../router.js";
 import { columnsTab, sqlTab } from "./sections.js";
 import { stateOf, statusBadge } from "../status.js";
 import { Tiles } from "./tiles.js";
@@ -24,6 +25,8 @@ export class QueryPage {
     this.title = h("h1", { tabindex: -1 }, model);
     this.badge = h("span.badge-box");
     this.meta = h("p.query-meta");
+    this.description = h("div.description", { hidden: true });
+    this.docs = h("a.button.quiet.docs", { hidden: true }, icon("doc"), "Docs");
     this.alarm = h("div.alarm");
     this.tiles = new Tiles();
     this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
@@ -32,7 +35,7 @@ export class QueryPage {
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
     show(container, h("header.query-head", null, backLink(),
-      h("div.query-title", null, kindIcon("query", true), this.title, this.badge), this.meta), this.alarm, this.tiles.element, this.tabs, this.body);
+      h("div.query-title", null, kindIcon("query", true), this.title, this.badge, this.docs), this.meta, this.description), this.alarm, this.tiles.element, this.tabs, this.body);
     this.#drawNow();
     this.#drawTabs();
     this.#load();
@@ -76,9 +79,18 @@ export class QueryPage {
       show(this.container, backLink(), problemPage(error.message, null));
       return;
     }
+    this.#describe();
     this.#drawNow();
     if (!this.part || !LIVE_TABS.has(this.tab)) this.#drawTab();
     else if (wasUnknown) this.part.moved?.(); // its default depends on what is known now
+  }
+
+  #describe() {
+    const { unique_id: id, description_html: html } = this.page;
+    this.docs.hidden = !id;
+    if (id) this.docs.setAttribute("href", docsLink(this.page.target, id));
+    if (this.shownDescription !== html) showDescription(this.description, html);
+    this.shownDescription = html;
   }
 
   #changed(change) {
@@ -110,11 +122,10 @@ export class QueryPage {
     this.tiles.update(now);
     const meta = [now.kind, now.trigger && `trigger ${now.trigger}`, now.sink && `into ${now.sink}`, known(now.version) && `version ${now.version}`, page?.path];
     const text = meta.filter(Boolean).join(" · ");
-    const drawn = JSON.stringify([text, page?.description, this.store.overview !== null]);
+    const drawn = `${text} ${this.store.overview !== null}`;
     if (this.meta.dataset.text !== drawn) {
       this.meta.dataset.text = drawn;
-      show(this.meta, meta.filter(Boolean).map((each, index) => [index ? " · " : "", each === `into ${now.sink}` ? ["into ", this.#sinkLinks(now.sink)] : each]),
-        page?.description ? h("span.description", null, page.description) : null);
+      show(this.meta, meta.filter(Boolean).map((each, index) => [index ? " · " : "", each === `into ${now.sink}` ? ["into ", this.#sinkLinks(now.sink)] : each]));
     }
     this.#drawAlarm(now, state);
   }

@@ -53,7 +53,7 @@ export function columnsTab(page) {
     card("Columns", columnsTable(page.columns, true)),
     card("Reads", table("Sources", ["Table", "Kind", "Format", "Place", "Description"], (page.sources || []).map((source) => h("tr", null,
       h("td", null, h("a", { href: tableLink(source) }, source.name)), h("td", null, source.kind), h("td", null, source.format || "–"),
-      h("td.mono", null, source.path || source.table || "–"), h("td.text", null, source.description || h("span.muted", null, "–")))))),
+      h("td.mono", null, source.path || source.table || "–"), describedCell(source))))),
     page.views?.length ? card("Views on the way", h("ul.neighbors", null, page.views.map((view) => h("li", null, kindIcon("view"), h("a", { href: nodeLink({ id: view.unique_id, kind: "view" }) }, view.name))))) : null);
 }
 
@@ -69,7 +69,12 @@ export function columnsTable(columns, isMade) {
   return table("Columns", head, columns.map((column) => h("tr", null,
     h("td", null, h("b.mono", null, column.name), column.watermark ? h("span.badge.accent", { title: watermarkText(column.watermark) }, icon("clock"), "watermark") : null),
     h("td.mono", null, column.data_type || column.type || "unknown"),
-    isMade ? h("td", null, originsOf(column)) : null, h("td.text", null, column.description ? markup("div.prose", column.description) : h("span.muted", null, "–")))));
+    isMade ? h("td", null, originsOf(column)) : null, describedCell(column))));
+}
+
+/** Returns a cell with a description in Markdown. */
+export function describedCell({ description_html: html }) {
+  return h("td.text", null, html ? markup("div.markdown", html) : h("span.muted", null, "–"));
 }
 
 function originsOf(column) {
