@@ -5,9 +5,9 @@ import { get } from "./api.js";
 import { showDescription } from "./description.js";
 import { exact, known, lag, lagTitle, NONE, rate, seconds } from "./format.js";
 import { batchText, freshness, freshnessTitle } from "./freshness.js";
-import { problemPage } from "./overview.js";
 import { backLink, docsLink, nodeLink, queryLink } from "./router.js";
 import { card, columnsTable, sqlTab, table } from "./query/sections.js";
+import { problemPage } from "./states.js";
 import { isAlive, stateOf, statusBadge } from "./status.js";
 
 const KINDS = { source: "Source", seed: "Seed", view: "View", sink: "Sink" };
@@ -39,7 +39,7 @@ export class NodePage {
     try {
       this.page = await get(`node/${encodeURIComponent(this.id)}`, { target: this.store.target }, this.requests.signal);
     } catch (error) {
-      if (error.name !== "AbortError") show(this.container, backLink(), problemPage(error.message, null));
+      if (error.name !== "AbortError") show(this.container, backLink(), problemPage(error, null));
       return;
     }
     const { page } = this;
