@@ -4,9 +4,9 @@ import { h, icon, kindIcon, markup, show } from "../dom.js";
 import { get } from "./api.js";
 import { exact, known, lag, lagTitle, NONE, rate, seconds } from "./format.js";
 import { batchText, freshness, freshnessTitle } from "./freshness.js";
-import { problemPage } from "./overview.js";
 import { backLink, nodeLink, queryLink } from "./router.js";
-import { card, columnsTable, sqlTab, table } from "./query/sections.js";
+import { card, columnsTable, scrollToMark, sqlTab, table } from "./query/sections.js";
+import { problemPage } from "./states.js";
 import { isAlive, stateOf, statusBadge } from "./status.js";
 
 const KINDS = { source: "Source", seed: "Seed", view: "View", sink: "Sink" };
@@ -36,7 +36,7 @@ export class NodePage {
     try {
       this.page = await get(`node/${encodeURIComponent(this.id)}`, { target: this.store.target }, this.requests.signal);
     } catch (error) {
-      if (error.name !== "AbortError") show(this.container, backLink(), problemPage(error.message, null));
+      if (error.name !== "AbortError") show(this.container, backLink(), problemPage(error, null));
       return;
     }
     const { page } = this;
@@ -53,6 +53,7 @@ export class NodePage {
     this.rows = page.queries.map((model) => new QueryRow(model, page));
     this.#drawBody();
     this.#drawNow();
+    scrollToMark(this.body);
   }
 
   #drawBody() {
