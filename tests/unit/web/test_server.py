@@ -98,7 +98,7 @@ def test_the_page_of_a_query(page: Page) -> None:
     assert "a window is emitted once" in found["emission"]
     assert found["plan"]["verdict"] == "new"
     assert (found["versions"], found["tests"]) == ([], [])
-    assert found["views"] == [{"unique_id": "model.observed.orders_clean", "name": "orders_clean"}]
+    assert [view["unique_id"] for view in found["views"]] == ["model.observed.orders_clean"]
     assert found["checkpoint"]["started"] is False
     assert found["now"]["status"] == "running"
     assert found["problems"] == []
