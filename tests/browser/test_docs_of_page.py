@@ -266,7 +266,7 @@ def test_the_live_page_loads_the_search_when_it_opens(served: Served, open_page:
     page.keyboard.press("Control+k")
     assert found_by(page, "lake") == ["sink lake", *found_by(page, "lake")[1:]]
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("q=sink%3Alake"))
+    expect(page).to_have_url(re.compile(r"#/node/sink\.observed\.lake$"))
 
 
 def test_the_first_page_says_what_the_project_does(shop_page: str, open_page: OpenPage) -> None:

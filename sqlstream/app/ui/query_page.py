@@ -49,9 +49,13 @@ def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) ->
         "path": entry["path"],
         "raw_sql": entry["raw_code"],
         "compiled_sql": entry["compiled_sql"],
-        "columns": list(_columns(entry)),
+        "columns": list(model_columns(entry)),
         "sources": list(_sources(seen.manifest, query)),
-        "views": [nodes[node]["name"] for node in sorted(query.nodes) if kind_of(node) == "model" and node in nodes],
+        "views": [
+            {"unique_id": node, "name": nodes[node]["name"]}
+            for node in sorted(query.nodes)
+            if kind_of(node) == "model" and node in nodes
+        ],
         "config": entry["config"],
         "outputs": [entry["output"], *entry["further_outputs"]],
         "depends_on": entry["depends_on"],
@@ -104,7 +108,8 @@ def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[]
     }
 
 
-def _columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def model_columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the columns of a model in a manifest, with the columns of sources from which each comes."""
     declared = {name.lower(): column for name, column in entry["columns"].items()}
     found = entry["output_columns"]
     if found is None:

@@ -176,6 +176,7 @@ def _api_routes(data: UiData) -> list[Route]:
     reads: dict[str, Read] = {
         "/api/project": lambda request: data.project(target(request)),
         "/api/overview": lambda request: data.overview(target(request)),
+        "/api/node/{node}": lambda request: data.node(target(request), str(request.path_params["node"])),
         "/api/query/{model}": lambda request: data.query(target(request), model(request)),
         "/api/query/{model}/series": lambda request: data.series(target(request), model(request), _span(request, 800)),
         "/api/query/{model}/batches": lambda request: data.batches(target(request), model(request), _span(request)),

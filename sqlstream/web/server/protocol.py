@@ -56,6 +56,9 @@ class UiData(Protocol):
     def query(self, target: str | None, model: str) -> Json:
         """Returns everything about one query that is not a time series."""
 
+    def node(self, target: str | None, unique_id: str) -> Json:
+        """Returns everything about one node of the graph that does not change with each batch."""
+
     def series(self, target: str | None, model: str, span: Span) -> Json:
         """Returns time series of a query."""
 

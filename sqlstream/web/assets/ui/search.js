@@ -39,7 +39,6 @@ export function liveSearch(store) {
 /** Returns the address of a result: its page, or what the live page has no page for in the docs. */
 function addressOf({ id, kind, name }, fields, target) {
   if (kind === "query") return queryLink(name, fields.includes("columns") && !fields.includes("name") ? "columns" : "");
-  if (kind === "sink") return link("", { q: `sink:${name}` });
   return kind === "exposure" ? docsLink(target, id) : link(`node/${encodeURIComponent(id)}`);
 }
 

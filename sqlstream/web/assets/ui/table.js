@@ -83,9 +83,17 @@ export class QueryTable {
     return order.length;
   }
 
-  /** Moves the focus to the first query. */
-  focus() {
-    this.rows.get(this.current)?.element.querySelector("a").focus();
+  /** Moves the focus to a query, by default the current one; returns whether it is shown. */
+  focus(model = this.current) {
+    if (!this.order.includes(model)) return false;
+    this.#setCurrent(model);
+    this.rows.get(model).element.querySelector("a").focus();
+    return true;
+  }
+
+  /** The query in focus, null if there is none. */
+  get focused() {
+    return this.body.contains(document.activeElement) ? this.current : null;
   }
 
   /** Sorts by a column. */
@@ -204,8 +212,13 @@ export class QueryTable {
 
   #clicked(event) {
     const row = event.target.closest(".row");
-    if (row && !event.target.closest("a") && !String(getSelection())) row.querySelector("a").click();
+    if (row && !event.target.closest("a") && !String(getSelection())) open(row.querySelector("a"));
   }
+}
+
+function open(opened) {
+  opened.focus({ preventScroll: true }); // it is where somebody comes back to
+  opened.click();
 }
 
 function makeRow(model) {
