@@ -301,3 +301,24 @@ def test_names_with_odd_characters_have_links(shop_page: str, open_page: OpenPag
     assert (
         json.loads(page.evaluate("document.getElementById('sqlstream-docs').textContent"))["project"]["name"] == "shop"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("width", "theme"), [(1280, "light"), (1440, "dark"), (390, "light"), (390, "dark"), (320, "light")]
+)
+def test_search_and_docs_fit_and_are_accessible(
+    shop_page: str, open_page: OpenPage, violations: Callable[[Page], list[str]], width: int, theme: str
+) -> None:
+    """The search and the docs violate neither WCAG A nor AA, and are never wider than the screen."""
+    page = open_page(shop_page, width=width, theme=theme)
+
+    for path in ("", "docs/", "docs/#/kind/query", "docs/#/node/model.shop.orders"):
+        page.goto("about:blank")
+        page.goto(shop_page + path)
+        expect(page.locator("main h1")).to_be_attached()
+        assert violations(page) == [], path
+        page.get_by_role("button", name="Search").first.click()
+        assert found_by(page, "orders")
+        assert violations(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

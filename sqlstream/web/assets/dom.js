@@ -150,9 +150,9 @@ export function brand(href, project) {
   return h("a.brand", { href, title: "Overview" }, logo(), h("span", null, brandName(project)));
 }
 
-/** Returns the name of a project as the bar of a page shows it. */
+/** Returns the name of a project as the bar of a page shows it; sqlstream's while it is unknown. */
 export function brandName(project) {
-  return [h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project];
+  return project ? [h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project] : "sqlstream";
 }
 
 /** Returns the button that switches between dark and light, and remembers the choice. */

@@ -58,8 +58,8 @@ function flowsCard(queries) {
   return tableCard("What flows", ["Folder", "Reads", ["Queries", "number"], "Writes to"], folders.slice(0, SHOWN_FLOWS).map(([folder, members]) => {
     const inputs = new Set(members.flatMap(([id]) => [...inputsOf(id)]));
     const sinks = new Set(members.flatMap(([, node]) => node.outputs.map((output) => output.sink)).filter((id) => nodes.has(id)));
-    const selector = folder ? `+path:models/${folder}` : `+path:models/*.*`;
-    return h("tr", null, h("td.fixed", null, h("a", { href: `#/graph?select=${encodeURIComponent(selector)}` }, icon("folder"), " ", folder || "no folder")),
+    const name = [icon("folder"), " ", folder || "no folder"];
+    return h("tr.flow", null, h("td.fixed", null, folder ? h("a", { href: `#/graph?select=${encodeURIComponent(`+path:models/${folder}`)}` }, name) : name),
       links([...inputs]), h("td.number", null, members.length), links([...sinks]));
   }), folders.length > SHOWN_FLOWS ? h("p.body.muted", null, `and ${folders.length - SHOWN_FLOWS} more folders`) : null);
 }

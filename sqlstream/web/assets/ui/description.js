@@ -14,5 +14,8 @@ export function showDescription(box, html) {
   text.classList.add("cut");
   text.addEventListener("focusin", open); // a link in the part that does not show
   show(box, text, more);
-  requestAnimationFrame(() => { more.hidden = text.scrollHeight <= text.clientHeight + 2; });
+  requestAnimationFrame(() => {
+    if (text.scrollHeight <= text.clientHeight + 2) open();
+    else more.hidden = false;
+  });
 }

@@ -26,7 +26,7 @@ export class Shell {
   constructor(bar) {
     this.home = brand(overviewLink(), "");
     this.name = this.home.lastChild;
-    this.docs = h("a.button.quiet", { href: docsLink(null), "aria-label": "Docs" }, icon("doc"), h("span.wide-only", null, "Docs"));
+    this.docs = h("a.button.quiet.docs", { href: docsLink(null), "aria-label": "Docs" }, icon("doc"), h("span.wide-only", null, "Docs"));
     const search = searchButton(liveSearch(() => this.store), "Ctrl K");
     this.target = h("select.input.target", { "aria-label": "Target", hidden: true, onchange: () => this.#chooseTarget() });
     this.runs = h("button.button.quiet.runs", { type: "button", "aria-haspopup": "dialog", onclick: () => this.showRuns() });
