@@ -133,7 +133,7 @@ class LiveQuery:
             "rows_in_quarantine": tested,
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate(),
-            "lag": (batch.lag_by_unit if batch is not None else None) or self.lag,
+            "lag": {**(self.lag or {}), **(batch.lag_by_unit if batch is not None else {})} or None,
             "open_batch": self._open_batch(),
             "silence": recorded_silence(self.entry, has_input=self._has_input()),
             "batch_span_seconds": self.batch_span_seconds,
