@@ -90,12 +90,13 @@ export class Timeline {
     return [Date.now() - length, Date.now()];
   }
 
-  async load() {
+  /** Reads the range. `isRenewal`: it is shown already, so the charts stay as they are until the answer. */
+  async load(isRenewal = false) {
     this.request?.abort();
     const request = (this.request = new AbortController());
     const [from, to] = this.#span();
     const range = { target: this.target, from, to };
-    this.element.setAttribute("aria-busy", "true");
+    if (!isRenewal) this.element.setAttribute("aria-busy", "true");
     try {
       const [found, { events }] = await Promise.all([
         get(queryPath(this.model, "series"), { ...range, points: POINTS, names: NAMES.join(",") }, request.signal),
@@ -136,7 +137,7 @@ export class Timeline {
   /** Reads the events again soon: the state of the query has changed. */
   changed() {
     clearTimeout(this.later);
-    this.later = setTimeout(() => this.load(), 1_500);
+    this.later = setTimeout(() => this.load(Boolean(this.times)), 1_500);
   }
 
   /** Follows the clock: the batch that runs now gets longer. */
@@ -155,7 +156,7 @@ export class Timeline {
 
   #tick() {
     const isOver = this.name === RUN && runSpan(this.now())?.isLive === false;
-    if (this.to === null && !isOver && !document.hidden) this.load();
+    if (this.to === null && !isOver && !document.hidden) this.load(Boolean(this.times));
   }
 
   #draw() {
