@@ -103,12 +103,18 @@ FIGURES = (
         of_query=True,
         in_history=False,  # it has the restarts themselves
     ),
-    Figure("lag", "bigint", "max", "What the query has not read yet, in the most exact unit.", in_sink=False),
+    Figure("lag", "bigint", "max", "Records of Kafka that the query has not read yet.", in_sink=False),
+    Figure("lag_files", "bigint", "max", "Files that the query has not read yet.", in_sink=False),
+    Figure("lag_bytes", "bigint", "max", "The size of these files.", in_sink=False),
+    Figure("lag_versions", "bigint", "max", "Versions of Delta Lake that the query has not read yet.", in_sink=False),
 )
 """All figures, in the order of the columns of a metrics sink."""
 
 COUNTED = tuple(figure.name for figure in FIGURES if figure.aggregate == "sum" and not figure.of_query)
 """The figures that a run counts: their sums are in run_results.json."""
+
+LAG_COLUMNS = {"records": "lag", "files": "lag_files", "bytes": "lag_bytes", "versions": "lag_versions"}
+"""The figures of a lag, by unit. Units are never added up or compared."""
 
 ADDED = (*COUNTED, *(figure.name for figure in FIGURES if figure.aggregate == "mean"))
 """The figures that a query adds up, batch by batch."""

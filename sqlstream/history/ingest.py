@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlstream.history.database import transaction
-from sqlstream.history.lines import JournalPart, JournalReader, RunLines, read_lines
+from sqlstream.history.lines import BatchRow, EventRow, JournalPart, JournalReader, LagRow, RunLines, read_lines
 from sqlstream.history.schema import BATCH_COLUMNS, BATCHES, MAXIMA, ROLLUP_SIZES, SUMS
 
 _NAMES = ", ".join(BATCH_COLUMNS)
@@ -31,6 +31,12 @@ _RESTART = (
     "INSERT INTO rollups (query, size, at, batches, restarts) VALUES (:query, :size, :at_ms / 1000 / :size * :size, "
     f"0, 1) ON CONFLICT (query, size, at) DO UPDATE SET {_ADD_UP}"
 )
+
+_LATEST = (
+    "SELECT at_ms, run, batch_id FROM batches WHERE query = :query AND at_ms <= :at_ms ORDER BY at_ms DESC LIMIT 100"
+)
+_BATCH_OF_LAG = f"SELECT at_ms, batch_id FROM ({_LATEST}) WHERE run = :run AND batch_id <= :batch_id LIMIT 1"
+"""The batch after which a lag was read, or the one before it: a checkpoint has a batch before the journal does."""
 
 NewRun = Callable[[str], str | None]
 """Returns the target of a run by the id of its invocation, where the journal no longer has the start of the run."""
@@ -117,9 +123,11 @@ class _Writer:
         """Returns the number of batches."""
         self.revision = fact(self.connection, "revision") + 1
         self.connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {BATCHES.replace('batches', 'new', 1)}")
-        for run in runs.values():
-            self._write_run(run)
+        written = [(run, *self._write_run(run)) for run in runs.values()]
         count = self._write_batches()
+        for run, identity, queries in written:
+            for lag in run.lags:
+                self._write_lag(queries[lag.model], identity, lag)
         set_fact(self.connection, "revision", self.revision)
         set_fact(self.connection, "batches", fact(self.connection, "batches") + count)
         return count
@@ -135,7 +143,24 @@ class _Writer:
         self.connection.execute("DELETE FROM temp.new")
         return count
 
-    def _write_run(self, run: RunLines) -> None:
+    def _write_lag(self, query: int, run: int, lag: LagRow) -> None:
+        """Adds a lag to the batch after which it was read, and to the rollups of that batch."""
+        key = {"query": query, "run": run, "batch_id": lag.batch_id, "at_ms": lag.at_ms}
+        found = self.connection.execute(_BATCH_OF_LAG, key).fetchone()
+        if found is None or not lag.values:
+            return
+        key["at_ms"], key["batch_id"] = found
+        assigned = ", ".join(f"{name} = :{name}" for name in lag.values)
+        condition = "query = :query AND at_ms = :at_ms AND run = :run AND batch_id = :batch_id"
+        self.connection.execute(f"UPDATE batches SET {assigned} WHERE {condition}", {**key, **lag.values})
+        highest = ", ".join(f"{name} = max(coalesce({name}, 0), :{name})" for name in lag.values)
+        for size in ROLLUP_SIZES:
+            at = found[0] // 1000 // size * size
+            statement = f"UPDATE rollups SET {highest} WHERE query = :query AND size = :size AND at = :at"
+            self.connection.execute(statement, {**key, **lag.values, "size": size, "at": at})
+
+    def _write_run(self, run: RunLines) -> tuple[int, dict[str, int]]:
+        """Writes a run without its lags; returns its number, and those of its queries."""
         identity, target = self._run(run)
         queries = {model: self._query(target, model) for model in _models(run)}
         for model, (heard_at, entry) in run.entries.items():
@@ -149,6 +174,7 @@ class _Writer:
         for size in ROLLUP_SIZES:
             values = [{"query": queries[each.model], "size": size, "at_ms": each.at_ms} for each in restarts]
             self.connection.executemany(_RESTART, values)
+        return identity, queries
 
     def _run(self, run: RunLines) -> tuple[int, str]:
         """Returns the number and the target of a run, after updating its row."""
@@ -186,5 +212,5 @@ class _Writer:
 
 
 def _models(run: RunLines) -> dict[str, None]:
-    names = (*run.entries, *(row.model for row in run.batches), *(event.model for event in run.events))
-    return dict.fromkeys(names)
+    rows: tuple[BatchRow | EventRow | LagRow, ...] = (*run.batches, *run.events, *run.lags)
+    return dict.fromkeys((*run.entries, *(row.model for row in rows)))

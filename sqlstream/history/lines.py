@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sqlstream.figures import LAG_COLUMNS
 from sqlstream.history.schema import KEPT
 from sqlstream.state.runs.progress import BatchProgress, stored_batch
 
-BATCH = "batch"
+BATCH, LAG = "batch", "lag"
 RUN_EVENTS = frozenset({"run_began", "run_loaded", "run_started", "run_ended"})
 QUERY_EVENTS = {
     "query_started": "started",
@@ -62,6 +63,16 @@ class EventRow:
     detail: str
 
 
+@dataclass(frozen=True)
+class LagRow:
+    """What the query of `model` had not read at `at_ms`, after the batch `batch_id`, by column of the batch."""
+
+    model: str
+    at_ms: int
+    batch_id: int
+    values: Mapping[str, int]
+
+
 @dataclass
 class RunLines:
     """What a part of the journal says about one run. `facts` are new values of columns of `runs`, `entries` the newest
@@ -74,6 +85,7 @@ class RunLines:
     facts: dict[str, Any] = field(default_factory=dict)
     batches: list[BatchRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
+    lags: list[LagRow] = field(default_factory=list)
     entries: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
 
@@ -110,6 +122,9 @@ def _add(run: RunLines, line: Mapping[str, Any], time: str) -> None:
         _add_entry(run, entry["model"], {**entry}, line, time)
     if isinstance(model, str) and event == BATCH:
         run.batches.append(batch_row(model, line))
+    elif isinstance(model, str) and event == LAG:
+        values = {LAG_COLUMNS[unit]: int(count) for unit, count in line["lag"].items()}
+        run.lags.append(LagRow(model, _ms(time), int(line["batch_id"]), values))
     elif isinstance(model, str) and event in QUERY_EVENTS:
         detail = {key: value for key, value in line.items() if key not in _REPEATED}
         run.events.append(EventRow(model, _ms(time), QUERY_EVENTS[str(event)], _json(detail)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from sqlstream.history.schema import BATCH_COLUMNS, HOURS_2, MINUTES_5
@@ -39,6 +41,11 @@ class PastRun:
     spark_version: str | None = None
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def heard_ms(self) -> int:
+        """The time of the last entry in milliseconds since 1970."""
+        return round(datetime.fromisoformat(self.heard_at).timestamp() * 1000)
+
 
 @dataclass(frozen=True)
 class StoredQuery:
@@ -70,6 +77,12 @@ def past_runs(connection: sqlite3.Connection) -> tuple[PastRun, ...]:
         queries.setdefault(query.run, {})[query.model] = {**query.entry, "heard_at": query.heard_at}
     condition = "id IN (SELECT run FROM queries) OR id IN (SELECT id FROM runs ORDER BY began_at DESC LIMIT ?)"
     return tuple(replace(run, queries=queries.get(run.number, {})) for run in _runs(connection, condition, [MAX_RUNS]))
+
+
+def runs_with(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, PastRun]:
+    """Returns the runs with these numbers, without their queries."""
+    marks = ", ".join("?" * len(numbers))
+    return {run.number: run for run in _runs(connection, f"id IN ({marks})", list(numbers))}
 
 
 def _runs(connection: sqlite3.Connection, condition: str, values: Sequence[Any]) -> tuple[PastRun, ...]:
@@ -180,16 +193,48 @@ def _batch(row: Sequence[Any]) -> dict[str, Any]:
 
 
 def events_of(
-    connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int, limit: int
+    connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int, limit: int, kinds: Sequence[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yields what happened to a query, the newest first."""
+    """Yields what happened to a query, the newest first: events of `kinds`, by default all."""
+    chosen = f"AND kind IN ({', '.join('?' * len(kinds))}) " if kinds else ""
     statement = (
         "SELECT events.id, at_ms, kind, invocation, detail FROM events JOIN runs ON runs.id = events.run "
-        "WHERE query = ? AND at_ms BETWEEN ? AND ? ORDER BY at_ms DESC, events.id DESC LIMIT ?"
+        f"WHERE query = ? AND at_ms BETWEEN ? AND ? {chosen}ORDER BY at_ms DESC, events.id DESC LIMIT ?"
     )
-    values = [query, from_ms, to_ms, max(min(limit, MAX_ROWS), 1)]
+    values = [query, from_ms, to_ms, *kinds, max(min(limit, MAX_ROWS), 1)]
     for number, at_ms, kind, invocation, detail in connection.execute(statement, values).fetchall():
         yield {"id": number, "at_ms": at_ms, "kind": kind, "run": invocation, "detail": json.loads(detail)}
+
+
+_BATCH = re.compile(r" in batch (\d+)")
+
+
+def failures_beside(
+    connection: sqlite3.Connection, query: int, page: Page, rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Returns the failures of a query between the batches `rows` of a page of the newest, the newest first. `batch_id`
+    is None if the query did not fail in a batch. `restarts_in` are the seconds until it restarts, None if it does not.
+    """
+    is_last = len(rows) < page.rows
+    first = page.from_ms if is_last else rows[-1]["at_ms"]
+    found = []
+    for event in events_of(connection, query, first, page.end_ms, MAX_ROWS, kinds=("failed", "ended")):
+        detail = event["detail"]
+        finding = detail.get("finding") or detail.get("error")
+        if not finding:
+            continue
+        message = str(finding.get("message") or "")
+        number = _BATCH.search(message)
+        found.append(
+            {
+                "at_ms": event["at_ms"],
+                "batch_id": int(number.group(1)) if number else None,
+                "message": message,
+                "why": finding.get("why"),
+                "restarts_in": detail.get("delay_seconds"),
+            }
+        )
+    return found
 
 
 def alerts_after(connection: sqlite3.Connection, number: int) -> list[tuple[int, int, dict[str, Any]]]:

@@ -6,10 +6,12 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sqlstream.history.ingest import fact
 from sqlstream.history.schema import HOURS_2, KEPT, MINUTES_5
+from sqlstream.history.stops import Stop
 
 MAX_POINTS = 5_000
 """The most points that one call returns, about."""
@@ -40,7 +42,8 @@ NAMES = tuple(ROLLED)
 @dataclass(frozen=True)
 class SeriesRequest:
     """Which values of a query to return, between two times (ms since 1970), in about `points` points. `quarantines`
-    are the queries whose output counts as `quarantined_rows`, too.
+    are the queries whose output counts as `quarantined_rows`, too. `stops` are the times at which the query did not
+    run, and no line crosses them.
     """
 
     query: int
@@ -49,12 +52,13 @@ class SeriesRequest:
     points: int = 800
     names: tuple[str, ...] = NAMES
     quarantines: tuple[int, ...] = ()
+    stops: tuple[Stop, ...] = ()
 
 
 @dataclass(frozen=True)
 class Series:
     """`times` are seconds since 1970. `resolution` is `batch`, `5m` or `2h`: where the values come from. `step` is the
-    time that one point covers, in seconds; 0 if each point is a batch.
+    time that one point covers, in seconds; 0 if each point is a batch. A time without any value breaks all lines.
     """
 
     resolution: str
@@ -73,12 +77,32 @@ def read_series(connection: sqlite3.Connection, request: SeriesRequest) -> Serie
     """
     points = max(min(request.points, MAX_POINTS), 10)
     if request.from_ms >= fact(connection, "raw_since_ms") and _batches(connection, request) <= 2 * points:
-        return _raw(connection, request)
+        return _broken(_raw(connection, request), request.stops)
     seconds = max((request.to_ms - request.from_ms) // 1000, 1)
     size = MINUTES_5 if seconds / points < HOURS_2 else HOURS_2
     if request.from_ms // 1000 < _first(connection, request.query, MINUTES_5):
         size = HOURS_2
-    return _rolled(connection, request, size, max(round(seconds / points / size), 1) * size)
+    return _broken(_rolled(connection, request, size, max(round(seconds / points / size), 1) * size), request.stops)
+
+
+def _broken(series: Series, stops: Sequence[Stop]) -> Series:
+    """Returns the series with a time without values in each stop, and where rollups are missing. A rollup that begins
+    in a stop is placed where the stop ends.
+    """
+    times, found = list(series.times), {name: list(values) for name, values in series.values.items()}
+    for stop in stops if series.step else ():
+        index = bisect_left(times, stop.from_ms / 1000)
+        if stop.is_over and index < len(times) and times[index] < stop.to_ms / 1000 < times[index] + series.step:
+            times[index] = stop.to_ms / 1000
+    breaks = [(stop.from_ms + stop.to_ms) / 2000 for stop in stops]
+    breaks += [at + series.step for at, after in pairwise(times) if series.step and after - at > 2 * series.step]
+    for at in breaks:
+        index = bisect_left(times, at)
+        if 0 < index < len(times) and times[index] != at:
+            times.insert(index, at)
+            for values in found.values():
+                values.insert(index, None)
+    return Series(series.resolution, series.step, times, found)
 
 
 def _batches(connection: sqlite3.Connection, request: SeriesRequest) -> int:

@@ -46,7 +46,7 @@ def test_charts_show_the_history(served: Served, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
     for title in ("Rates", "Rows", "Batch duration", "State"):
         expect(page.get_by_role("region", name=title, exact=True).locator("canvas")).to_be_visible()
-    expect(page.get_by_role("region", name="Lag")).to_contain_text("do not report their lag")
+    expect(page.get_by_role("region", name="Lag")).to_contain_text("The lag is not known")
     expect(page.get_by_role("img", name="Rates.")).to_have_attribute("aria-label", re.compile("Input: last"))
     expect(page.locator(".markers")).to_contain_text("started")
     page.get_by_role("button", name="7 d").click()

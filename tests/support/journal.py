@@ -26,9 +26,9 @@ def batch_text(batch: int, query: int = 1, run: str = "r1") -> str:
     return json.dumps({**fields, **line, "query": entry(query, line)})
 
 
-def event_text(event: str, run: str = "r1", **fields: Any) -> str:
+def event_text(event: str, at: float = NOW, run: str = "r1", **fields: Any) -> str:
     """Returns the line of another event."""
-    return json.dumps({"time": iso(NOW), "event": event, "invocation_id": run, **fields})
+    return json.dumps({"time": iso(at), "event": event, "invocation_id": run, **fields})
 
 
 def write(logs: Path, *lines: str) -> None:

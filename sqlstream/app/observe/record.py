@@ -19,6 +19,7 @@ from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.observers import NO_OBSERVERS, Observers
 from sqlstream.compiler.emission import Emission
 from sqlstream.errors import Finding, UsageError
+from sqlstream.history.lines import LAG
 from sqlstream.project.files.files import ARTIFACTS_FOLDER
 from sqlstream.report.run_json import event_fields, event_name, to_line
 from sqlstream.spark.secrets import Secrets
@@ -39,6 +40,7 @@ from sqlstream.state.runs.events import (
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.runs.silence import QUIET_BATCHES, Cause, why_ended_silent, why_silent
 from sqlstream.state.runs.tracked_run import TrackedRun, end_unfinished, follow
+from sqlstream.state.sources.lag import MeasuredLag, add_lags
 
 RESULTS_SECONDS = 1.0
 """How often batches update run_results.json. The journal has every batch."""
@@ -160,6 +162,11 @@ class RunRecorder:
         now = _now()
         self._run = follow(self._run, event, now)
         self._observers.put(event, self._run, now)
+
+    def keep_lag(self, model: str, lag: MeasuredLag) -> None:
+        """Records what a query has not read yet after a batch, only in the journal: it is for the history."""
+        with self._lock:
+            self._append(LAG, {"model": model, "batch_id": lag.batch, "lag": add_lags(lag.sources.values())})
 
     def _silence(self, event: BatchProgress | QueryResult) -> QuerySilent | None:
         query = self._run.queries.get(event.model)

@@ -120,7 +120,7 @@ class _Build:
 
     def _run_queries(self, queries: QueriesSelected, skipped: dict[str, str]) -> tuple[QueryResult, ...]:
         plan, loaded, record = self.plan, self.plan.loaded, self.recorded.record
-        with following(loaded, plan.queries, self.request, record, record.problem) as followers:
+        with following(loaded, plan.queries, self.request, record, record.problem, record.keep_lag) as followers:
             record.pass_to(followers.observers)
             record(queries)
             results: list[QueryResult] = []

@@ -23,6 +23,7 @@ from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.alerts import AlertKind
 from sqlstream.state.runs.events import AlertChanged, WarningEmitted
+from sqlstream.state.sources.lag import MeasuredLag
 from sqlstream.version import __version__
 
 
@@ -54,9 +55,10 @@ def following(
     request: RunRequest,
     emit: Callable[[AlertChanged | WarningEmitted], None],
     report: Callable[[str], None],
+    keep_lag: Callable[[str, MeasuredLag], None],
 ) -> Iterator[RunFollowers]:
     """Starts what follows a run of `models` for the body, and closes it after it. `emit` gets the changes of alerts and
-    warnings, and `report` sentences for the user, both in any thread.
+    warnings, `report` sentences for the user, and `keep_lag` the lags of files and Delta Lake, all in any thread.
 
     Raises: FindingsError, UsageError, if something cannot work.
     """
@@ -64,12 +66,11 @@ def following(
     observers: list[Observer] = []
     with ExitStack() as stack:
         facts, exports = _facts(loaded), exports_metrics(request.project.env)
-        exports_any = exports or request.metrics_port is not None
         rules = query_rules(loaded.compiled, models)
-        reader = stack.enter_context(_reading_lags(loaded, models, rules, exports_any, report))
+        reader = stack.enter_context(_reading_lags(loaded, models, rules, report, keep_lag))
         metrics = RunMetrics(facts, reader.lags)
         # before the exporter, which reads them
-        observers += [metrics] if exports_any else []
+        observers += [metrics] if exports or request.metrics_port is not None else []
         if exports:
             from sqlstream.app.observe.otel import OtelMetrics  # an extra, which may not be installed
 
@@ -108,18 +109,17 @@ def _reading_lags(
     loaded: Loaded,
     models: Sequence[CompiledModel],
     rules: Mapping[str, QueryRules],
-    exports: bool,
     report: Callable[[str], None],
+    keep: Callable[[str, MeasuredLag], None],
 ) -> Iterator[LagReader]:
-    """Reads during the body the lags of queries that alerts and exported metrics contain."""
+    """Reads during the body the lags of queries that Spark does not report."""
     counted = [model for model in models if has_unreported_lag(loaded.compiled, model)]
     needed = {
         model.name: rule.unit
         for model in counted
         if (rule := rules[model.name].rules.get(AlertKind.LAG_OVER)) is not None and rule.unit != "records"
     }
-    read = counted if exports else [model for model in counted if model.name in needed]
-    reader = LagReader(loaded, read, needed, report)
+    reader = LagReader(loaded, counted, needed, report, keep)
     with reader.reading():
         yield reader
 

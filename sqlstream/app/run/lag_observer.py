@@ -1,4 +1,6 @@
-"""The lag of the queries of a run in files and versions of Delta Lake, which Spark does not report."""
+"""The lag of the queries of a run in files and versions of Delta Lake, which Spark does not report. Alerts, exported
+metrics and the journal have it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ logger = logging.getLogger("sqlstream.observers")
 
 class LagReader:
     """Reads the checkpoints of `models` and what these read, in a background thread. `needed` are the units of rules
-    `lag_over` by model. `report` gets a sentence once for each rule that cannot be measured.
+    `lag_over` by model. `report` gets a sentence once for each rule that cannot be measured, and `keep` the first lag
+    that is read after a batch; both are called in that thread.
     """
 
     def __init__(
@@ -41,9 +44,11 @@ class LagReader:
         models: Sequence[CompiledModel],
         needed: Mapping[str, str],
         report: Callable[[str], None],
+        keep: Callable[[str, MeasuredLag], None],
     ) -> None:
-        self._loaded, self._models, self._report = loaded, tuple(models), report
+        self._loaded, self._models, self._report, self._keep = loaded, tuple(models), report, keep
         self._needed = dict(needed)
+        self._kept: dict[str, int] = {}
         self._failed: set[str] = set()
         self._lags: Mapping[str, MeasuredLag] = {}
         self._ended = threading.Event()
@@ -65,7 +70,8 @@ class LagReader:
             self._ended.set()
             if self._models:
                 thread.join(INTERVAL_SECONDS)
-            self._report = lambda _text: None  # a slow file system may still hold the thread
+            # a slow file system may still hold the thread
+            self._report, self._keep = lambda _text: None, lambda _model, _lag: None
 
     def _work(self) -> None:
         pace, wait = Pace(INTERVAL_SECONDS), 0.0
@@ -101,7 +107,11 @@ class LagReader:
             self._add(model.name, reader.version(model, own), at)
 
     def _add(self, model: str, version: VersionProgress, at: float) -> None:
-        self._lags = {**self._lags, model: MeasuredLag(at, source_lags(version))}
+        lag = MeasuredLag(at, source_lags(version), version.position.batch)
+        self._lags = {**self._lags, model: lag}
+        if lag.sources and lag.batch is not None and self._kept.get(model) != lag.batch:
+            self._kept[model] = lag.batch
+            self._keep(model, lag)
         form = _FORMS.get(self._needed.get(model, ""))
         unknown = [each for each in version.sources if each.position.form == form and each.lag is None]
         if unknown:

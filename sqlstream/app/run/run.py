@@ -44,7 +44,7 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
         return RunOutcome()
     for start in run.begin:
         start()
-    with following(loaded, models, request, record, record.problem) as followers:
+    with following(loaded, models, request, record, record.problem, record.keep_lag) as followers:
         record.pass_to(followers.observers)
         record(QueriesSelected(tuple(selected_query(loaded.compiled, model) for model in models)))
         results = run_selected(loaded, models, request, record, run.signals, followers)

@@ -20,6 +20,7 @@ from sqlstream.app.session.target_storage import local_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.status import read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
+from sqlstream.app.ui.charts import charts_of
 from sqlstream.app.ui.docs_page import DocsPages, search_entries
 from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.node_page import node_page
@@ -30,8 +31,7 @@ from sqlstream.app.ui.sample import Sample, sample_of
 from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.history.database import files_set_aside
-from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms, lacks_batches
-from sqlstream.history.series import NAMES, SeriesRequest, read_series
+from sqlstream.history.reads import Page, batch_rows, events_of, failures_beside, first_batch_ms, lacks_batches
 from sqlstream.history.store import History
 from sqlstream.project.wording import nearest
 from sqlstream.report.findings import finding_text, sort_findings
@@ -275,14 +275,15 @@ class ProjectData:
         return node_page(seen, node)
 
     def series(self, target: str | None, model: str, span: Span) -> Json:
-        """Returns time series of a query."""
-        number = self._number(target, model)
-        shape = self._seen(self._name(target)).shape.queries.get(model)
+        """Returns time series of a query, when it did not run, and whether it keeps up."""
+        self._number(target, model)
+        name = self._name(target)
+        seen = self._seen(name)
+        shape = seen.shape.queries.get(model)
         guards = self._numbers(target, shape.quarantines) if shape else []
+        live = self._overviews.live.queries.get((name or "", model))
         with self.history.reading() as connection:
-            names = tuple(name for name in span.names if name in NAMES) or NAMES
-            request = SeriesRequest(number, span.from_ms, span.to_ms, span.points, names, tuple(guards))
-            return read_series(connection, request).as_json()
+            return charts_of(connection, seen, model, live, guards, span)
 
     def _number(self, target: str | None, model: str) -> int:
         """Returns the number of a query in the history, 0 if it has not run. Raises: UnknownQueryError."""
@@ -297,7 +298,9 @@ class ProjectData:
         number = self._number(target, model)
         page = Page(span.from_ms, span.to_ms, span.order == "slowest", span.limit, span.before)
         with self.history.reading() as connection:
-            return {"batches": batch_rows(connection, number, page)}
+            rows = batch_rows(connection, number, page)
+            failures = [] if page.slowest else failures_beside(connection, number, page, rows)
+        return {"batches": rows, "failures": failures}
 
     def events(self, target: str | None, model: str, span: Span) -> Json:
         """Returns what happened to a query, the newest first."""

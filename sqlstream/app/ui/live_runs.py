@@ -108,7 +108,12 @@ class LiveQuery:
         """
         batch = {} if self.batch is None else self.batch.by_source()
         reported = {name: add_lags(reader.lag for reader in readers) for name, readers in batch.items()}
-        return {name: lag for name, lag in reported.items() if lag} or self.lags
+        return {**self.lags, **{name: lag for name, lag in reported.items() if lag}}
+
+    @property
+    def lag(self) -> dict[str, int] | None:
+        """What the query has not read yet of all sources, None if unknown."""
+        return add_lags(self.source_lags().values()) or None
 
     def _sources(self) -> dict[str, dict[str, Any]]:
         """Returns what each table that the query reads gives it now, and what is left there."""
@@ -152,7 +157,7 @@ class LiveQuery:
             "rows_in_quarantine": tested,
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate(),
-            "lag": add_lags(self.source_lags().values()) or None,
+            "lag": self.lag,
             "sources": self._sources(),
             "open_batch": self._open_batch(),
             "silence": recorded_silence(self.entry, has_input=self._has_input()),

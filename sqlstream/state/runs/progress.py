@@ -170,9 +170,20 @@ class BatchProgress:
 
     @property
     def lag(self) -> int | None:
-        """The same in the most exact unit, None if unknown."""
-        found = self.lag_by_unit
-        return next((found[unit] for unit in LAG_UNITS if unit in found), None)
+        """The records of Kafka that the sources have not read yet, None if unknown."""
+        return self.lag_by_unit.get("records")
+
+    @property
+    def lag_files(self) -> None:
+        """None: the run reads it after the batch, because Spark does not report it."""
+
+    @property
+    def lag_bytes(self) -> None:
+        """None, as `lag_files`."""
+
+    @property
+    def lag_versions(self) -> None:
+        """None, as `lag_files`."""
 
     def by_source(self) -> dict[str, tuple[SourceProgress, ...]]:
         """Returns the readers of each source: a table may have several."""
@@ -183,9 +194,6 @@ class BatchProgress:
 
 
 _WAL = ("walCommit", "commitOffsets", "commitBatch")
-
-LAG_UNITS = ("records", "bytes", "files", "versions")
-"""The units of a lag, the most exact first."""
 
 
 def stored_batch(fields: Mapping[str, Any]) -> BatchProgress:

@@ -88,10 +88,13 @@ def record_lag(offset: PartitionOffsets, first: PartitionOffsets, end: Partition
 
 @dataclass(frozen=True)
 class MeasuredLag:
-    """The lag of a query at the Unix time `at`, by source and unit (`files`, `bytes` or `versions`)."""
+    """The lag of a query at the Unix time `at`, by source and unit (`files`, `bytes` or `versions`), after its last
+    committed `batch`.
+    """
 
     at: float
     sources: Mapping[str, Mapping[str, int]]
+    batch: int | None = None
 
 
 def source_lag(source: Mapping[str, Any]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,12 +15,21 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.spark.storage.locks import file_lock
 from sqlstream.spark.storage.processes import is_this_process, this_process
-from sqlstream.state.sources.lag import FileLag, Pace, SourceProgress, VersionProgress, add_lags, source_lags
+from sqlstream.state.sources.lag import (
+    FileLag,
+    MeasuredLag,
+    Pace,
+    SourceProgress,
+    VersionProgress,
+    add_lags,
+    source_lags,
+)
 from sqlstream.state.sources.positions import SourcePosition, VersionPosition
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
 
 LONGEST_WAIT_SECONDS = 60.0
 Make = Callable[[dict[str, str]], LagReader]
+Kept = list[tuple[str, MeasuredLag]]
 
 
 @pytest.fixture
@@ -50,11 +60,17 @@ def reports() -> list[str]:
 
 
 @pytest.fixture
-def make(loaded: Loaded, reports: list[str]) -> Make:
+def kept() -> Kept:
+    """The lags for the journal."""
+    return []
+
+
+@pytest.fixture
+def make(loaded: Loaded, reports: list[str], kept: Kept) -> Make:
     """Makes the reader of the lag of the query `pairs`, which reads two sources; takes the units that are needed."""
     (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
     assert has_unreported_lag(loaded.compiled, pairs)
-    return lambda needed: LagReader(loaded, [pairs], needed, reports.append)
+    return lambda needed: LagReader(loaded, [pairs], needed, reports.append, lambda *lag: kept.append(lag))
 
 
 def test_lags_are_read_in_the_background(project: Path, make: Make, reports: list[str]) -> None:
@@ -66,6 +82,21 @@ def test_lags_are_read_in_the_background(project: Path, make: Make, reports: lis
     sizes = {name: (project / f"in/{name}/2.json").stat().st_size for name in ("orders", "refunds")}
     assert lags.lags()["pairs"].sources == {f"shop.{name}": {"files": 1, "bytes": size} for name, size in sizes.items()}
     assert reports == []
+
+
+def test_the_first_lag_after_each_batch_is_kept(project: Path, loaded: Loaded, make: Make, kept: Kept) -> None:
+    """The journal gets one lag for each committed batch, however often the checkpoint is read."""
+    (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
+    lags, checkpoint = make({}), project / "store/queries/pairs/v1/checkpoint"
+    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdecimal())
+    with locked(project):
+        lags.read(pairs)
+        lags.read(pairs)
+        for folder in ("offsets", "commits"):
+            shutil.copy(checkpoint / folder / str(last), checkpoint / folder / str(last + 1))
+        lags.read(pairs)
+    assert [(model, lag.batch) for model, lag in kept] == [("pairs", last), ("pairs", last + 1)]
+    assert kept[0][1].sources["shop.orders"]["files"] == 1
 
 
 def test_only_queries_of_this_process_have_a_lag(
@@ -92,7 +123,7 @@ def test_a_rule_that_cannot_be_measured_is_reported_once(project: Path, loaded: 
     (project / "in").rename(project / "moved")
     for unit, count in (("files", 1), ("versions", 0)):
         said: list[str] = []
-        lags = LagReader(loaded, [pairs], {"pairs": unit}, said.append)
+        lags = LagReader(loaded, [pairs], {"pairs": unit}, said.append, lambda _model, _lag: None)
         with locked(project):
             lags.read(pairs)
             lags.read(pairs)

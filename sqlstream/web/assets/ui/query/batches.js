@@ -5,9 +5,11 @@ import { get, queryPath } from "../api.js";
 import { exact, known, millis, NONE, seconds, short, timeElement } from "../format.js";
 import { drawParts, partsBar, partsLegend, PARTS, partsTitle } from "../parts.js";
 import { route, setParameters } from "../router.js";
+import { statusBadge } from "../status.js";
 
 const PAGE = 50;
 const MOST = 500;
+const RENEW_MS = 1_500;
 const ORDERS = [["newest", "Newest"], ["slowest", "Slowest"]];
 const HEAD = [["Batch", "number"], ["Began"], ["Duration", "number"], ["Parts"], ["Rows in", "number"], ["Rows out", "number"], ["Late", "number"], ["State rows", "number"], ["Behind", "number"], ["Offsets read"]];
 
@@ -30,6 +32,7 @@ export class BatchList {
 
   close() {
     this.requests.abort();
+    clearTimeout(this.later);
   }
 
   /** Adds new batches at the top. */
@@ -44,6 +47,12 @@ export class BatchList {
     this.note.textContent = "";
   }
 
+  /** Reads the first page again soon, unless there are more: the query may have failed. */
+  changed() {
+    clearTimeout(this.later);
+    if (this.order === "newest" && !this.hasOlder) this.later = setTimeout(() => this.#load(), RENEW_MS);
+  }
+
   #choose(order) {
     this.order = order;
     setParameters({ order: order === "newest" ? null : order });
@@ -52,9 +61,9 @@ export class BatchList {
 
   async #load(before = null) {
     for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button.dataset.order === this.order));
-    let batches;
+    let batches, failures;
     try {
-      ({ batches } = await get(queryPath(this.model, "batches"), { target: this.target, order: this.order, limit: PAGE, before }, this.requests.signal));
+      ({ batches, failures } = await get(queryPath(this.model, "batches"), { target: this.target, order: this.order, limit: PAGE, before }, this.requests.signal));
     } catch (error) {
       if (error.name !== "AbortError") show(this.note, error.message);
       return;
@@ -64,7 +73,9 @@ export class BatchList {
       this.newest = batches[0]?.at_ms || 0;
       show(this.body);
     }
-    for (const row of batches) this.body.append(batchRow(row, this.longest));
+    this.hasOlder = Boolean(before);
+    const rows = [...batches, ...failures].sort((one, other) => (this.order === "newest" ? other.at_ms - one.at_ms : 0));
+    for (const row of rows) this.body.append(row.message === undefined ? batchRow(row, this.longest) : failureRow(row));
     this.oldest = batches.at(-1)?.at_ms;
     this.more.hidden = this.order !== "newest" || batches.length < PAGE || this.body.childElementCount >= MOST;
     this.note.textContent = this.body.childElementCount ? "" : "The history has no batch of this query yet.";
@@ -80,6 +91,13 @@ function batchRow(row, longest) {
     h("td.bar-cell", { title: partsTitle(parts) }, bar, h("span.visually-hidden", null, partsTitle(parts))), cell(exact(row.rows_in)), cell(exact(row.rows_out)),
     cell(row.late_rows ? exact(row.late_rows) : "0"), cell(known(row.state_rows) ? short(row.state_rows) : NONE), cell(seconds(row.watermark_lag_seconds)),
     h("td.offsets", null, row.sources.map(sourceLine)));
+}
+
+/** Returns the row of a batch that failed, or of a query that failed outside a batch. */
+function failureRow(row) {
+  const next = known(row.restarts_in) ? `, restarted after ${seconds(row.restarts_in)}` : "";
+  return h("tr.failed", null, h("td.number", null, exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)),
+    h("td", { colspan: HEAD.length - 2 }, statusBadge("failed"), h("span.message", { title: row.why }, `${row.message}${next}`)));
 }
 
 function sourceLine(source) {

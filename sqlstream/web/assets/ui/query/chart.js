@@ -1,11 +1,15 @@
-// One chart, drawn by uPlot: synchronized cursor, legend with values, drag to zoom, and markers.
+// One chart, drawn by uPlot: synchronized cursor, legend with values, drag to zoom, markers, batches as bars, and stops.
 
 import { color, h, show } from "../../dom.js";
-import { known, NONE } from "../format.js";
+import { known, localTime, NONE } from "../format.js";
+import { heightOf, labels, timeLabels, widthOf } from "./axes.js";
+import { drawBars, drawOpen, drawStops, stopText } from "./bars.js";
 import { markerOf } from "./series.js";
 
 const HEIGHT = 154;
 const SYNC = "query";
+const MOST_OPEN = 3; // a batch that runs for longer than three times the slowest one does not hide the others
+const NEAR = 6; // pixels from a marker to the cursor
 
 /** `options`: `onZoom(fromSeconds, toSeconds)`, `onReset()`. */
 export class Chart {
@@ -16,9 +20,11 @@ export class Chart {
     this.keys = h("span.keys", null, spec.series.map((each, index) => this.#key(each, index)));
     this.box = h("div.plot", { role: "img" });
     this.note = h("p.chart-note", { hidden: true }, spec.none);
+    this.hover = h("div.plot-note", { hidden: true });
     this.element = h("section.card.chart", { class: spec.isWide ? "wide" : null, "aria-label": spec.title },
-      h("header", null, h("h3", null, spec.title), h("span.unit", null, spec.unit), h("span.spread"), this.keys), this.box, this.note);
-    this.markers = [];
+      h("header", null, h("h3", null, spec.title), h("span.unit", null, spec.unit), h("span.spread"), this.keys),
+      this.verdict = spec.hasVerdict ? h("p.verdict", { role: "status" }) : null, h("div.plot-box", null, this.box, this.hover), this.note);
+    this.markers = this.stops = [];
   }
 
   #key(each, index) {
@@ -28,19 +34,24 @@ export class Chart {
     return h("span.key", null, swatch, each.scale ? `${each.label} (right)` : each.label, this.values[index]);
   }
 
-  /** Shows `times` (seconds) with `series` (by name) from `from` to `to` (seconds), and markers of `events`. */
-  draw({ times, series, from, to, events }) {
-    this.raw = this.spec.series.map((each) => series[each.name] || times.map(() => null));
+  /**
+   * Shows `times` (seconds) with `series` (by name) from `from` to `to` (seconds), markers of `events`, and `stops`.
+   * `isRaw`: each point is a batch; `open` is the one that runs now, `{ from, to }` in seconds, or null.
+   */
+  draw({ times, series, from, to, events, stops, isRaw, open }) {
+    this.raw = this.spec.series.map((each) => valuesOf(each, series, times));
     const isEmpty = this.spec.hidesZeros ? this.raw.every((values) => !values.some(Boolean)) : this.raw.every((values) => !values.some(known));
+    this.isEmpty = isEmpty;
     this.note.hidden = !isEmpty;
     this.box.hidden = isEmpty;
     this.keys.hidden = isEmpty;
-    this.times = times;
-    this.markers = events;
-    if (isEmpty) {
-      this.#destroy();
-      return;
-    }
+    Object.assign(this, { times, markers: events, stops });
+    const hasBars = Boolean(this.spec.bars && isRaw);
+    if (isEmpty || hasBars !== this.hasBars) this.#destroy();
+    this.hasBars = hasBars;
+    this.durations = hasBars ? series.duration_ms : null;
+    this.open = hasBars ? open : null;
+    if (isEmpty) return;
     const data = [times, ...(this.spec.stacked ? stack(this.raw, this.spec.series) : this.raw)];
     this.range = [from, to];
     if (!this.plot) this.plot = new uPlot(this.#options(), data, this.box);
@@ -49,6 +60,14 @@ export class Chart {
     this.#showValues(this.plot.cursor.idx);
     [...this.keys.children].forEach((key, number) => { key.hidden = !this.raw[number].some(known); });
     this.#describe();
+  }
+
+  /** Shows how long the batch that runs now has taken, and moves the end of the range to now. */
+  tick(open, to) {
+    if (!this.plot || !this.hasBars || (!open && !this.open)) return;
+    this.open = open;
+    this.range[1] = to;
+    this.plot.setScale("x", { min: this.range[0], max: to });
   }
 
   /** Makes the chart again, with the colors and the width of now. */
@@ -72,6 +91,7 @@ export class Chart {
   #destroy() {
     this.plot?.destroy();
     this.plot = null;
+    this.hover.hidden = true;
   }
 
   #options() {
@@ -79,26 +99,57 @@ export class Chart {
     const font = "11px system-ui, sans-serif";
     const axis = { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { show: false } };
     const second = this.spec.series.find((each) => each.scale);
+    const { stacked: isStacked } = this.spec;
+    const bars = this.spec.series.filter((each) => !each.isTotal);
+    const colors = bars.map((each) => color(each.color));
     return {
-      width: this.box.clientWidth || 560, height: HEIGHT, padding: [10, second ? 0 : 12, 0, 0], legend: { show: false },
+      width: this.box.clientWidth || 560, height: HEIGHT, padding: [10, second ? 0 : 26, 0, 0], legend: { show: false },
       cursor: {
         sync: { key: SYNC, setSeries: false }, drag: { x: true, y: false, setScale: false }, points: { size: 6 },
         bind: { dblclick: () => () => { this.options.onReset(); return null; } },
       },
-      scales: { x: { time: true, range: () => this.range }, y: { range: (plot, low, high) => [Math.min(low ?? 0, 0), (high || 1) * 1.08] }, right: { range: (plot, low, high) => [0, (high || 1) * 1.08] } },
+      scales: { x: { time: true, range: () => this.range }, y: { range: (plot, low, high) => [Math.min(low ?? 0, 0), Math.max(high || 1, Math.min(this.#openHeight() || 0, (high || Infinity) * MOST_OPEN)) * 1.08] }, right: { range: (plot, low, high) => [0, (high || 1) * 1.08] } },
       axes: [
-        { ...axis, size: 26, space: 70, values: timeLabels },
-        { ...axis, size: 58, space: 28, ...(this.spec.steps ? { incrs: this.spec.steps } : {}), values: labels(this.spec.format) },
-        ...(second ? [{ ...axis, scale: second.scale, side: 1, size: 58, space: 30, grid: { show: false }, values: labels(second.format || this.spec.format) }] : []),
+        { ...axis, size: heightOf, space: 70, values: timeLabels },
+        { ...axis, size: widthOf, space: 28, ...(this.spec.steps ? { incrs: this.spec.steps } : {}), values: labels(this.spec.format) },
+        ...(second ? [{ ...axis, scale: second.scale, side: 1, size: widthOf, space: 30, grid: { show: false }, values: labels(second.format || this.spec.format) }] : []),
       ],
-      series: [{}, ...this.spec.series.map((each) => seriesOf(each, this.spec))],
-      bands: this.spec.stacked ? bands(this.spec.series) : [],
+      series: [{}, ...this.spec.series.map((each) => seriesOf(each, this.spec, this.hasBars))],
+      bands: isStacked && !this.hasBars ? bands(this.spec.series) : [],
       hooks: {
-        setCursor: [(plot) => this.#showValues(plot.cursor.idx)],
+        drawClear: [(plot) => drawStops(plot, this.stops)],
+        drawAxes: [(plot) => this.hasBars && drawBars(plot, { times: this.times, durations: this.durations, colors, isStacked })],
+        setCursor: [(plot) => this.#showValues(plot.cursor.idx), (plot) => this.#explain(plot)],
         setSelect: [(plot) => this.#selected(plot)],
-        draw: [(plot) => drawMarkers(plot, this.markers)],
+        draw: [(plot) => this.open && drawOpen(plot, this.open, this.#openHeight()), (plot) => drawMarkers(plot, this.markers)],
       },
     };
+  }
+
+  /** Returns how long the batch that runs now has taken in ms, null if the chart does not show durations. */
+  #openHeight() {
+    return this.open && this.spec.stacked ? Math.max((this.open.to - this.open.from) * 1_000, 0) : null;
+  }
+
+  /** Says what the marker or the stop under the cursor is. */
+  #explain(plot) {
+    const { left, event } = plot.cursor;
+    const text = event && left >= 0 ? this.#textAt(plot, left) : null;
+    this.hover.hidden = !text;
+    if (!text) return;
+    if (this.hover.textContent !== text) this.hover.textContent = text;
+    const [offset, width] = [plot.over.offsetLeft, this.box.clientWidth];
+    const isLeft = left < plot.over.clientWidth / 2;
+    this.hover.style.left = isLeft ? `${offset + left + 10}px` : "auto";
+    this.hover.style.right = isLeft ? "auto" : `${width - offset - left + 10}px`;
+  }
+
+  #textAt(plot, left) {
+    const near = this.markers.find((event) => Math.abs(plot.valToPos(event.at_ms / 1000, "x") - left) <= NEAR);
+    if (near) return [markerOf(near).word, near.detail.finding?.message || near.detail.error?.message || near.detail.message, localTime(near.at_ms)].filter(Boolean).join(" · ");
+    const at = plot.posToVal(left, "x") * 1000;
+    const stop = this.stops.find((each) => each.from_ms <= at && at <= each.to_ms);
+    return stop ? stopText(stop) : null;
   }
 
   #selected(plot) {
@@ -113,7 +164,7 @@ export class Chart {
   #showValues(index) {
     this.spec.series.forEach((each, number) => {
       const values = this.raw[number];
-      const value = known(index) ? values[index] : values.findLast(known);
+      const value = known(index) ? valueAt(values, index) : values.findLast(known);
       const text = known(value) ? (each.format || this.spec.format)(value) : NONE;
       if (this.values[number].textContent !== text) this.values[number].textContent = text;
     });
@@ -125,21 +176,31 @@ export class Chart {
       const values = this.raw[number].filter(known);
       return values.length ? `${each.label}: last ${format(values.at(-1))}, highest ${format(values.reduce((top, value) => Math.max(top, value)))}` : null;
     });
-    this.box.setAttribute("aria-label", `${this.spec.title}. ${parts.filter(Boolean).join(". ")}`);
+    const stops = this.stops.length ? `. ${this.stops.slice(-3).map(stopText).join(". ")}` : "";
+    this.box.setAttribute("aria-label", `${this.spec.title}. ${parts.filter(Boolean).join(". ")}${stops}`);
   }
 }
 
-/** Returns the texts of an axis, without zeros that all of them end with. */
-function labels(format) {
-  return (plot, ticks) => ticks.map((value) => format(value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, ""));
+/** Returns the values of a series: null breaks its line, undefined does not, as between two readings of a lag. */
+function valuesOf(each, series, times) {
+  const values = series[each.name] || times.map(() => null);
+  return each.isSparse ? values.map((value, index) => value ?? (known(series.duration_ms[index]) ? undefined : null)) : values;
 }
 
-function seriesOf(each, spec) {
+/** Returns the value at a point; of a sparse series the last one before it. */
+function valueAt(values, index) {
+  let at = index;
+  while (at > 0 && values[at] === undefined) at -= 1;
+  return values[at];
+}
+
+function seriesOf(each, spec, isBar) {
   const stroke = color(each.color);
   const isArea = spec.stacked && !each.isTotal;
   return {
     label: each.label, scale: each.scale || "y", stroke, width: isArea ? 1 : 1.5, dash: each.dash,
-    fill: each.fill ? faded(stroke, isArea ? 0.75 : 0.13) : undefined, points: { size: 4 },
+    fill: each.fill ? faded(stroke, isArea ? 0.75 : 0.13) : undefined, points: isBar ? { show: false } : { size: 4 },
+    ...(isBar ? { paths: () => null } : {}),
   };
 }
 
@@ -165,21 +226,6 @@ function stack(raw, series) {
 function bands(series) {
   const areas = series.filter((each) => !each.isTotal).length;
   return Array.from({ length: areas - 1 }, (_, index) => ({ series: [index + 1, index + 2] }));
-}
-
-const pad = (number) => String(number).padStart(2, "0");
-
-function timeLabels(plot, ticks, index, space, step) {
-  let day = "";
-  return ticks.map((tick) => {
-    const time = new Date(tick * 1000);
-    const date = `${pad(time.getMonth() + 1)}-${pad(time.getDate())}`;
-    if (step >= 86_400) return date;
-    const clock = `${pad(time.getHours())}:${pad(time.getMinutes())}${step < 60 ? `:${pad(time.getSeconds())}` : ""}`;
-    const isNewDay = day && day !== date;
-    day = date;
-    return isNewDay ? date : clock;
-  });
 }
 
 function drawMarkers(plot, events) {
@@ -227,13 +273,13 @@ function drawShape(ctx, look, x, y, size) {
   } else ctx.fill();
 }
 
-/** Returns the legend of the markers of `events`. */
-export function markerLegend(box, events) {
+/** Shows the legend of the markers of `events`, and of `stops`. */
+export function markerLegend(box, events, stops) {
   const kinds = new Map(events.map((event) => [markerOf(event).word, markerOf(event)]));
   const shapes = { up: "▲", cross: "✕", bar: "▬", circle: "●", diamond: "◆" };
   show(box, [...kinds].map(([word, { look, color: token }]) => {
     const shape = h("i.marker", { "aria-hidden": "true" }, shapes[look]);
     shape.style.color = `var(${token})`;
     return h("span", null, shape, word);
-  }));
+  }), stops.length ? h("span", null, h("i.hatch", { "aria-hidden": "true" }), "not running") : null);
 }

@@ -99,6 +99,7 @@ export class QueryPage {
   #changed(change) {
     if (change.tick) {
       this.#drawNow();
+      this.part?.tick?.();
       return;
     }
     if (change.batches) {

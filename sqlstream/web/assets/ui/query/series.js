@@ -2,17 +2,17 @@
 
 import { bytes, exact, millis, rate, seconds, short } from "../format.js";
 import { PARTS } from "../parts.js";
-
-const TIME_STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 432_000, 864_000];
+import { MILLISECONDS, SECONDS } from "./axes.js";
 
 /**
- * Each chart: `title`, `unit` (words), `series` of `{ name, label, color (a token), dash, fill, scale, format, bars }`,
- * `scale: "right"` has its own axis. `stacked`: the values add up; `steps`: of the axis;
- * `none` (what to say if no batch has any of the values), `hint`.
+ * Each chart: `title`, `unit` (words), `series` of `{ name, label, color (a token), dash, fill, scale, format,
+ * isSparse (only some batches have a value) }`, `scale: "right"` has its own axis. `stacked`: the values add up; `bars`:
+ * batches are bars from their start to their end; `steps`: of the axis; `none`: what to say if no batch has any of the
+ * values. Of the charts of a `group`, only those with values are shown, the first one if there are none.
  */
 export const CHARTS = [
   {
-    id: "rates", title: "Rates", unit: "rows per second", format: rate,
+    id: "rates", title: "Rates", unit: "rows per second", format: rate, hasVerdict: true,
     series: [
       { name: "input_rows_per_second", label: "Input", color: "--chart-1", fill: true },
       { name: "processed_rows_per_second", label: "Processing", color: "--chart-2" },
@@ -20,7 +20,7 @@ export const CHARTS = [
     none: "Spark has not reported rates for this query.",
   },
   {
-    id: "rows", title: "Rows", unit: "per batch or interval", format: short,
+    id: "rows", title: "Rows", unit: "per batch or interval", format: short, bars: true,
     series: [
       { name: "rows_in", label: "In", color: "--chart-1", fill: true },
       { name: "rows_out", label: "Out", color: "--chart-2" },
@@ -28,7 +28,7 @@ export const CHARTS = [
     none: "No batch has read rows.",
   },
   {
-    id: "duration", title: "Batch duration", unit: "by its parts", format: millis, stacked: true, isWide: true,
+    id: "duration", title: "Batch duration", unit: "by its parts", format: millis, stacked: true, bars: true, isWide: true, steps: MILLISECONDS,
     series: [
       ...PARTS.map(({ name, label, color }) => ({ name, label, color, fill: true })),
       { name: "duration_max_ms", label: "Slowest", color: "--chart-5", dash: [2, 3], isTotal: true },
@@ -36,14 +36,25 @@ export const CHARTS = [
     none: "No batch has run in this range.",
   },
   {
-    id: "watermark", title: "Watermark", unit: "behind the newest event", format: seconds, steps: TIME_STEPS,
+    id: "watermark", title: "Watermark", unit: "behind the newest event", format: seconds, steps: SECONDS,
     series: [{ name: "watermark_lag_seconds", label: "Behind", color: "--chart-4", fill: true }],
     none: "This query has no watermark.",
   },
   {
-    id: "lag", title: "Lag", unit: "not read yet", format: short,
-    series: [{ name: "lag", label: "Lag", color: "--chart-2", fill: true }],
-    none: "The sources of this query do not report their lag.",
+    id: "lag", group: "lag", title: "Lag", unit: "records not read yet", format: short,
+    series: [{ name: "lag", label: "Records", color: "--chart-2", fill: true, isSparse: true }],
+    none: "The lag is not known: the sources of this query do not report it, or it has not been read yet.",
+  },
+  {
+    id: "lag_files", group: "lag", title: "Lag of files", unit: "not read yet", format: bytes,
+    series: [
+      { name: "lag_bytes", label: "Size", color: "--chart-2", fill: true, isSparse: true },
+      { name: "lag_files", label: "Files", color: "--chart-5", dash: [5, 3], isSparse: true, scale: "right", format: short },
+    ],
+  },
+  {
+    id: "lag_versions", group: "lag", title: "Lag of tables", unit: "versions not read yet", format: short,
+    series: [{ name: "lag_versions", label: "Versions", color: "--chart-2", fill: true, isSparse: true }],
   },
   {
     id: "state", title: "State", unit: "rows and memory", format: short,
@@ -66,7 +77,7 @@ export const CHARTS = [
 ];
 
 /** The names of all series. */
-export const NAMES = [...new Set(CHARTS.flatMap((chart) => chart.series.map((each) => each.name)))];
+export const NAMES = [...new Set(["duration_ms", ...CHARTS.flatMap((chart) => chart.series.map((each) => each.name))])];
 
 const MINUTE = 60_000;
 

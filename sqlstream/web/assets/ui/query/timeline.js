@@ -7,6 +7,7 @@ import { localTime, utcTime } from "../format.js";
 import { route, setParameters } from "../router.js";
 import { isAlive } from "../status.js";
 import { CHARTS, NAMES, RANGES, RUN } from "./series.js";
+import { showVerdict } from "./verdict.js";
 
 const POINTS = 800;
 const RENEW_MS = 30_000;
@@ -89,19 +90,20 @@ export class Timeline {
     return [Date.now() - length, Date.now()];
   }
 
-  async load() {
+  /** Reads the range. `isRenewal`: it is shown already, so the charts stay as they are until the answer. */
+  async load(isRenewal = false) {
     this.request?.abort();
     const request = (this.request = new AbortController());
     const [from, to] = this.#span();
     const range = { target: this.target, from, to };
-    this.element.setAttribute("aria-busy", "true");
+    if (!isRenewal) this.element.setAttribute("aria-busy", "true");
     try {
       const [found, { events }] = await Promise.all([
         get(queryPath(this.model, "series"), { ...range, points: POINTS, names: NAMES.join(",") }, request.signal),
         get(queryPath(this.model, "events"), { ...range, limit: 300 }, request.signal),
       ]);
-      addGaps(found);
-      Object.assign(this, { times: found.t, series: found.series, resolution: found.resolution, step: found.step_seconds, events });
+      const { t: times, series, resolution, stops, verdict } = found;
+      Object.assign(this, { times, series, resolution, stops, verdict, events });
       this.error = null;
       this.#draw();
     } catch (error) {
@@ -135,24 +137,53 @@ export class Timeline {
   /** Reads the events again soon: the state of the query has changed. */
   changed() {
     clearTimeout(this.later);
-    this.later = setTimeout(() => this.load(), 1_500);
+    this.later = setTimeout(() => this.load(Boolean(this.times)), 1_500);
+  }
+
+  /** Follows the clock: the batch that runs now gets longer. */
+  tick() {
+    if (!this.times || this.to !== null || this.resolution !== "batch") return;
+    const [open, to] = [this.#open(), this.#span()[1] / 1000];
+    for (const chart of this.charts) chart.tick(open, to);
+  }
+
+  /** Returns the batch that runs now, null if there is none. */
+  #open() {
+    const now = this.now();
+    const since = now && isAlive(now) && this.to === null ? new Date(now.open_batch?.since).getTime() : Number.NaN;
+    return Number.isNaN(since) ? null : { from: since / 1000, to: Date.now() / 1000 };
   }
 
   #tick() {
     const isOver = this.name === RUN && runSpan(this.now())?.isLive === false;
-    if (this.to === null && !isOver && !document.hidden) this.load();
+    if (this.to === null && !isOver && !document.hidden) this.load(Boolean(this.times));
   }
 
   #draw() {
     if (this.closed) return;
-    if (this.resolution === "batch") delete this.series.duration_max_ms; // it is the duration
+    const isRaw = this.resolution === "batch";
+    if (isRaw) delete this.series.duration_max_ms; // it is the duration
     const [from, to] = this.#span();
-    for (const chart of this.charts) chart.draw({ times: this.times, series: this.series, from: from / 1000, to: to / 1000, events: this.events });
-    markerLegend(this.markers, this.events);
+    const { times, series, events, stops } = this;
+    for (const chart of this.charts) {
+      chart.draw({ times, series, from: from / 1000, to: to / 1000, events, stops, isRaw, open: isRaw ? this.#open() : null });
+      if (chart.verdict) showVerdict(chart.verdict, this.verdict);
+    }
+    this.#showGroups();
+    markerLegend(this.markers, events, stops);
     const withDate = to - from >= DAY_MS || this.to !== null;
     const text = `${localTime(from, withDate)} – ${localTime(to, withDate)} · ${RESOLUTIONS[this.resolution]}`;
     if (this.shown.textContent !== text) this.shown.textContent = text;
     this.shown.title = `${utcTime(from)} – ${utcTime(to)}`;
+  }
+
+  /** Hides the charts of a group that have no values, but not all of them. */
+  #showGroups() {
+    for (const chart of this.charts) {
+      const group = this.charts.filter((each) => each.spec.group && each.spec.group === chart.spec.group);
+      const hasValues = group.some((each) => !each.isEmpty);
+      chart.element.hidden = group.length > 0 && chart.isEmpty && (hasValues || chart !== group[0]);
+    }
   }
 }
 
@@ -164,16 +195,6 @@ function runSpan(now) {
   const to = isLive ? Date.now() : from + (now.duration_seconds || 0) * 1_000;
   const margin = Math.max((to - from) * 0.02, 500);
   return { from: Math.floor(from - margin), to: Math.ceil(to + margin), isLive };
-}
-
-/** Adds a point without values in each time without batches, so that no line crosses it. */
-function addGaps({ t: times, series, step_seconds: step }) {
-  if (!step) return;
-  for (let index = times.length - 1; index > 0; index -= 1) {
-    if (times[index] - times[index - 1] <= 2 * step) continue;
-    times.splice(index, 0, times[index - 1] + step);
-    for (const values of Object.values(series)) values.splice(index, 0, null);
-  }
 }
 
 function valueOf(row, name) {

@@ -1,0 +1,129 @@
+"""The times at which a query did not run, and the lines of charts, which do not cross them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlstream.history.reads import Page, batch_rows, failures_beside
+from sqlstream.history.series import SeriesRequest, read_series
+from sqlstream.history.stops import Stop, read_stops
+from sqlstream.history.store import History
+from tests.support.journal import NOW, batch_text, event_text, history_of, write
+
+MODEL, START = "payments_001", int(NOW * 1000)
+FAILURE = {"message": "the query of `payments_001` failed in batch 21: n/a", "why": "a value is not a number"}
+
+
+def minute(number: float) -> int:
+    """Returns a time in ms."""
+    return START + round(number * 60_000)
+
+
+def query_text(event: str, at: float, run: str = "r1", **fields: object) -> str:
+    """Returns the line of an event of the query some minutes after the start."""
+    return event_text(event, NOW + 60 * at, run, model=MODEL, **fields)
+
+
+def run_end_text(at: float, run: str, *, succeeded: bool) -> str:
+    """Returns the line of the end of a run."""
+    return event_text("run_ended", NOW + 60 * at, run, succeeded=succeeded)
+
+
+def stops(history: History, alive_run: int | None = None, from_: float = 0, to: float = 100) -> list[Stop]:
+    """Returns the stops of the query."""
+    with history.reading() as connection:
+        return list(read_stops(connection, 1, minute(from_), minute(to), alive_run))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Two runs: one that ends after 20 minutes, and one from 34 to 60 minutes, whose process is killed."""
+    write(tmp_path, query_text("query_started", 0), *map(batch_text, range(20)))
+    write(tmp_path, query_text("query_ended", 20, error=None), run_end_text(20, "r1", succeeded=True))
+    write(tmp_path, query_text("query_started", 34, "r2"), *(batch_text(batch, run="r2") for batch in range(34, 60)))
+    return tmp_path
+
+
+def test_the_time_between_two_runs(logs: Path) -> None:
+    """The query did not run from the end of one run to the start of the next, and after it was killed."""
+    with history_of(logs) as history:
+        history.ingest()
+        between = Stop(minute(20), minute(34), "ended")
+        assert stops(history) == [between, Stop(minute(59), minute(100), "killed", is_over=False)]
+        assert stops(history, alive_run=2) == [between]
+        # a range within a run, within a stop, and before everything
+        assert stops(history, 2, 40, 50) == stops(history, 2, 2, 10) == stops(history, 2, -50, -10) == []
+        assert stops(history, 2, 22, 30) == [Stop(minute(20), minute(30), "ended", is_over=False)]
+
+
+def test_a_killed_run_and_the_next(logs: Path) -> None:
+    """A run without an end was killed when it wrote its last line; a range before the next run shows that, too."""
+    write(logs, query_text("query_started", 80, "r3"), *(batch_text(batch, run="r3") for batch in range(80, 90)))
+    with history_of(logs) as history:
+        history.ingest()
+        assert stops(history, 3, 40)[-1] == Stop(minute(59), minute(80), "killed")
+        assert stops(history, 3, 40, 70) == [Stop(minute(59), minute(70), "killed", is_over=False)]
+
+
+def test_a_start_that_the_journal_has_lost(tmp_path: Path) -> None:
+    """The batch before a start shows that another run was there."""
+    write(tmp_path, *map(batch_text, range(20)), query_text("query_started", 34, "r2"))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        assert stops(history, 2) == [Stop(minute(19), minute(34), "killed")]
+
+
+def test_a_restart_after_a_failure(tmp_path: Path) -> None:
+    """Between a failure and the restart nothing ran; a query whose restarts are used up has failed."""
+    write(tmp_path, query_text("query_started", 0), *map(batch_text, range(20)))
+    write(tmp_path, query_text("query_restarting", 20, delay_seconds=120.0, finding=FAILURE))
+    write(tmp_path, query_text("query_restarted", 22), query_text("query_ended", 30, error=FAILURE))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        assert stops(history) == [
+            Stop(minute(20), minute(22), "restarting"),
+            Stop(minute(30), minute(100), "failed", is_over=False),
+        ]
+        with history.reading() as connection:
+            rows = batch_rows(connection, 1, Page(limit=5))
+            failures = failures_beside(connection, 1, Page(limit=5), rows)
+            older = failures_beside(connection, 1, Page(limit=5, before=minute(15)), rows)
+    assert [(each["at_ms"], each["batch_id"], each["restarts_in"]) for each in failures] == [
+        (minute(30), 21, None),
+        (minute(20), 21, 120.0),
+    ]
+    assert older == []
+
+
+@pytest.mark.parametrize("points", [800, 10])
+def test_no_line_crosses_a_stop(logs: Path, points: int) -> None:
+    """Between two points on both sides of a stop is one without values, in batches as in rollups."""
+    with history_of(logs) as history:
+        history.ingest()
+        found = stops(history, to=60)
+        with history.reading() as connection:
+            request = SeriesRequest(1, START, minute(60), points, stops=tuple(found))
+            series = read_series(connection, request)
+    assert series.resolution == ("batch" if points == 800 else "5m")
+    for stop in found[:1]:
+        inside = [index for index, at in enumerate(series.times) if stop.from_ms < at * 1000 < stop.to_ms]
+        assert inside
+        assert all(values[index] is None for values in series.values.values() for index in inside)
+        before, after = inside[0] - 1, inside[-1] + 1
+        assert None not in (series.values["rows_in"][before], series.values["rows_in"][after])
+    assert list(series.times) == sorted(set(series.times))
+
+
+def test_a_short_stop_within_a_rollup(tmp_path: Path) -> None:
+    """A stop of seconds breaks the line between two rollups; one that nobody can see is left out."""
+    write(tmp_path, query_text("query_started", 0), *map(batch_text, range(60)))
+    write(tmp_path, query_text("query_ended", 21, error=None), query_text("query_started", 22, "r2"))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        found = stops(history, 2, to=60)
+        with history.reading() as connection:
+            series = read_series(connection, SeriesRequest(1, START, minute(60), 10, stops=tuple(found)))
+        assert None in series.values["rows_in"]
+        assert stops(history, 2, to=10_000) == []
