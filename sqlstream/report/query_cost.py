@@ -303,7 +303,7 @@ RULES = {
 }
 """The rules in their order. Each returns a sentence, None if it does not apply."""
 
-_FIXED = ("input_ms", "planning_ms", "wal_ms", "other_ms")
+_FIXED = ("input_ms", "planning_ms", "wal_ms")
 """The parts that hardly depend on the number of rows."""
 
 

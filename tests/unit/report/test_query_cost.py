@@ -78,7 +78,7 @@ ADVICE = [
         SMALL,
         replace(limited("maxoffsetspertrigger", "500", {"records": 1_500}), trigger="available_now"),
         (
-            "A larger `maxOffsetsPerTrigger`: 60 % of each batch is finding input, planning and committing, however few rows "
+            "A larger `maxOffsetsPerTrigger`: 59 % of each batch is finding input, planning and committing, however few rows "
             "it has."
         ),
     ),
@@ -129,7 +129,7 @@ ADVICE = [
         SMALL,
         replace(QUERY, trigger="default", sources=(FILES, KAFKA)),
         (
-            "A `trigger` with an interval, if later results are fine: 60 % of each batch is finding input, planning and "
+            "A `trigger` with an interval, if later results are fine: 59 % of each batch is finding input, planning and "
             "committing, however few rows it has."
         ),
     ),

@@ -4,6 +4,7 @@ import { h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
+import { CostCard } from "./cost.js";
 import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { historyTab } from "./history.js";
@@ -26,13 +27,14 @@ export class QueryPage {
     this.meta = h("p.query-meta");
     this.alarm = h("div.alarm");
     this.tiles = new Tiles();
+    this.cost = new CostCard();
     this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
     this.body = h("div.tab-body");
     this.changing = new Map();
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
     show(container, h("header.query-head", null, h("a.back", { href: link("") }, icon("home"), "Overview"),
-      h("div.query-title", null, kindIcon("query", true), this.title, this.badge), this.meta), this.alarm, this.tiles.element, this.tabs, this.body);
+      h("div.query-title", null, kindIcon("query", true), this.title, this.badge), this.meta), this.alarm, this.tiles.element, this.cost.element, this.tabs, this.body);
     this.#drawNow();
     this.#drawTabs();
     this.#load();
@@ -112,6 +114,7 @@ export class QueryPage {
     if (state !== this.state) show(this.badge, statusBadge(state));
     this.state = state;
     this.tiles.update(now);
+    this.cost.update(now, this.store);
     const meta = [now.kind, now.trigger && `trigger ${now.trigger}`, now.sink && `into ${now.sink}`, known(now.version) && `version ${now.version}`, page?.path];
     const text = meta.filter(Boolean).join(" · ");
     if (this.meta.dataset.text !== text + (page?.description || "")) {
