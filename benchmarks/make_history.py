@@ -155,6 +155,8 @@ def batch_line(number: int, batch: int, at: float, chance: random.Random) -> dic
         "removed_rows": rows // 60,
         "memory_bytes": 4_000_000 + 1_000 * (batch % 1_000),
         "late_rows": late,
+        "commit_ms": int(duration * 0.3),
+        "partitions": 2,
     }
     return {
         "model": name_of(number),
@@ -174,6 +176,7 @@ def batch_line(number: int, batch: int, at: float, chance: random.Random) -> dic
             "walCommit": int(duration * 0.08),
             "commitOffsets": int(duration * 0.06),
             "latestOffset": int(duration * 0.03),
+            "getBatch": int(duration * 0.01),
             "triggerExecution": duration,
         },
         "state": state if is_stateful else None,
@@ -190,6 +193,9 @@ def batch_line(number: int, batch: int, at: float, chance: random.Random) -> dic
         ],
         "dropped_records": 0,
         "dropped_static": 0,
+        "core_ms": int(duration * 0.9),
+        "tasks": 8,
+        "cores": 2,
     }
 
 
@@ -212,6 +218,8 @@ def entry(number: int, line: dict[str, Any], status: str = "running") -> dict[st
         "rows_out": 0 if is_silent else batches * 700,
         "late_rows": batches if number % 40 == LATE else 0,
         "dropped_records": 0,
+        "core_ms": batches * 450,
+        "tasks": batches * 8,
         "restarts": 3 if number % 40 == RESTARTED else 0,
         "started_at": iso(datetime.fromisoformat(line["started_at"]).timestamp() - RUN_SECONDS),
         "duration_seconds": RUN_SECONDS,

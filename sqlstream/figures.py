@@ -19,7 +19,7 @@ class Figure:
 
     `aggregate` says what several batches give: their `sum`, their `mean`, the mean of those that have a value (`rate`),
     their `max`, or only the `last` one. `metric` is the name of the figure in Prometheus, without `sqlstream_`: a
-    counter if it is a sum, otherwise the value of the last batch.
+    counter if it is a sum (in seconds if the figure has milliseconds), otherwise the value of the last batch.
     """
 
     name: str
@@ -40,9 +40,25 @@ class Figure:
 FIGURES = (
     Figure("duration_ms", "bigint", "mean", "The duration of the batch."),
     Figure("add_batch_ms", "bigint", "mean", "Reading, computing and writing the rows."),
+    Figure("input_ms", "bigint", "mean", "Finding input: listing files, asking Kafka for its newest offsets."),
     Figure("planning_ms", "bigint", "mean", "Planning the batch."),
     Figure("wal_ms", "bigint", "mean", "Writing offsets and commits to the checkpoint."),
-    Figure("other_ms", "bigint", "mean", "Everything else, such as asking the sources for new data."),
+    Figure("other_ms", "bigint", "mean", "Everything else."),
+    Figure(
+        "core_ms",
+        "bigint",
+        "sum",
+        "How long tasks of the query occupied a core, added up.",
+        "core_seconds",
+    ),
+    Figure("tasks", "bigint", "sum", "Tasks of the query that have ended.", "tasks"),
+    Figure("cores", "bigint", "max", "Cores of Spark at the end of the batch.", "cores"),
+    Figure(
+        "state_commit_ms",
+        "bigint",
+        "mean",
+        "How long tasks wrote changes of the state to the checkpoint, added up.",
+    ),
     Figure("rows_in", "bigint", "sum", "Rows that the sources read.", "rows_in"),
     Figure("rows_out", "bigint", "sum", "Rows that the query emitted.", "rows_out"),
     Figure("late_rows", "bigint", "sum", "Rows dropped because they were behind the watermark.", "late_rows"),

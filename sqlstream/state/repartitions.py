@@ -148,6 +148,11 @@ def older_spark(model: str, version: str, location: Location) -> Finding | None:
     )
 
 
+def can_repartition(spark_version: str, operators: Iterable[str], *, in_rocksdb: bool) -> bool:
+    """Returns whether this Spark can repartition the state of operators with these names."""
+    return in_rocksdb and minor_version(spark_version) >= FIRST_SPARK and OPERATORS.issuperset(operators)
+
+
 def has_rocksdb(settings: Mapping[str, str]) -> bool:
     """Returns whether a checkpoint with these settings keeps its state in RocksDB."""
     return settings.get(PROVIDER, "").rpartition(".")[2] == ROCKSDB

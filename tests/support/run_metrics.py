@@ -37,6 +37,7 @@ def batch(number: int) -> BatchProgress:
         newest_event="2024-01-01T00:10:00Z", input_rows_per_second=1.5, processed_rows_per_second=20.0,
         parts_ms={"addBatch": 250, "queryPlanning": 30}, state=StateProgress(("x",), 9, 2, 0, 4096, 1),
         sources=(source, source), data_tests={"orders.positive": {"passed": 2, "failed": 1}},
+        core_ms=600, tasks=4, cores=2,
     )  # fmt: skip
 
 

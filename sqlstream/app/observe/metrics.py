@@ -123,9 +123,10 @@ def _values(query: TrackedQuery) -> Mapping[Metric, float | None]:
 
 
 def _value(query: TrackedQuery, figure: Figure) -> float | None:
-    """Returns the sum of a figure, or its value after the last batch."""
+    """Returns the sum of a figure, or its value after the last batch, in the unit of its metric."""
     if figure.aggregate == "sum" and not figure.of_query:
-        return query.figures.sums[figure.name]
+        found = query.figures.sums[figure.name]
+        return found / 1000 if found is not None and figure.name.endswith("_ms") else found
     value = getattr(query if figure.of_query else query.figures.last, figure.name, None)
     return _seconds(value) if figure.type == "timestamp" else value
 

@@ -21,6 +21,7 @@ from sqlstream.app.session.target_storage import storage_location
 from sqlstream.app.stored.stored_outputs import is_written, reads_static_outputs
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
+from sqlstream.spark.jvm.core_time import CoreTimes
 from sqlstream.spark.jvm.errors import bug_finding
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
@@ -51,7 +52,7 @@ from sqlstream.state.runs.events import (
     Status,
 )
 from sqlstream.state.runs.limits import RunLimits
-from sqlstream.state.runs.progress import add_batch, epoch_seconds, read_progress
+from sqlstream.state.runs.progress import BatchProgress, add_batch, epoch_seconds, read_progress
 
 T = TypeVar("T")
 
@@ -162,6 +163,7 @@ class Runner:
         self._orders = orders
         self._stopper = Stopper(notify, grace_seconds)
         self._cores = OccupiedCores(notify)
+        self._core_times = CoreTimes()
         self._events: Queue[tuple[QueryRun, str | None]] = Queue()  # SimpleQueue.get can hang after a signal
         self._runs: list[QueryRun] = []
         self._stop_requests = 0
@@ -245,10 +247,13 @@ class Runner:
             run.order.lock.confirm()
             if not is_first or run.order.is_unchecked:
                 run.order = self._orders.renewed(run.order)
+            self._core_times.listen(run.session)
             if run.order.is_batch:
                 run.query = BatchWrite(run.order, self._secrets, *self._callbacks(run)).start()
+                run.job_groups.append(run.query.job_group)
             else:
                 run.query = self._start_stream(run)
+                run.job_groups.append(str(run.query.runId))
             stop_when_lost(run, run.query)
         except (FindingsError, LockLostError, UnreachableError, DatabaseError, *SPARK_ERRORS) as error:
             self._handle_failure(run, error)
@@ -357,6 +362,7 @@ class Runner:
 
     def _handle_progress(self, run: QueryRun, text: str) -> None:
         progress = read_progress(run.name, text, run.order.query.identity.sources, self._secrets.redact)
+        progress = self._with_core_time(run, progress)
         run.figures = add_batch(run.figures, progress)
         if progress.rows_in != 0:  # None is an unknown number
             run.active_at = time.monotonic()
@@ -370,6 +376,17 @@ class Runner:
             run.is_ahead = True
             self._notify(Notice(f"{ahead.message}; {ahead.why}"))
         self._notify(progress)
+
+    def _with_core_time(self, run: QueryRun, progress: BatchProgress) -> BatchProgress:
+        """Adds what the tasks of a query have taken since its previous batch, including those of a batch that failed.
+        It is unknown if tasks last as long as the query.
+        """
+        is_known = run.order.is_batch or run.order.trigger.facts.has_micro_batches
+        taken = self._core_times.take(run.job_groups) if is_known else None
+        del run.job_groups[:-1]
+        if taken is None:
+            return progress
+        return replace(progress, core_ms=taken.core_ms, tasks=taken.tasks, cores=taken.cores)
 
     def _handle_lost_end(self, run: QueryRun) -> None:
         if run.is_active and run.misses_its_end():

@@ -12,6 +12,7 @@ from sqlstream.app.status.lags_text import progress_json, progress_texts
 from sqlstream.app.status.status import ProjectStatus, QueryWithStatus, RunStatus, RunWithStatus
 from sqlstream.numbers import plural, since_text
 from sqlstream.report.findings import finding_text
+from sqlstream.report.query_cost import costs
 from sqlstream.report.run_text import Silent, query_table, silence_texts
 from sqlstream.state.runs.tracked_run import LiveStatus
 
@@ -64,11 +65,25 @@ def status_json(status: ProjectStatus, now: datetime) -> str:
             }
             for seen in status.runs
         ],
-        "queries": [{**query.entry, "invocation_id": query.run.run.invocation_id} for query in status.queries],
+        "queries": [
+            {
+                **query.entry,
+                "invocation_id": query.run.run.invocation_id,
+                "cost": costs(query.entry, _run_of(query, status)),
+            }
+            for query in status.queries
+        ],
         "checkpoints": progress_json(status.progress, now),
         "unread": status.unread.as_json() if status.unread else None,
     }
     return json.dumps(content, indent=2)
+
+
+def _run_of(query: QueryWithStatus, status: ProjectStatus) -> list[Mapping[str, Any]] | None:
+    """Returns the entries of all queries of the run of `query`, None if later runs may have some of them."""
+    if query.run is not status.runs[-1] and query.run.life is not RunStatus.RUNNING:
+        return None
+    return list(query.run.run.queries.values())
 
 
 def _run_line(seen: RunWithStatus, now: datetime) -> str:

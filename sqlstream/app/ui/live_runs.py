@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +28,7 @@ from sqlstream.history.reads import (
     revision,
 )
 from sqlstream.numbers import epoch_text
+from sqlstream.report.query_cost import TIME_COLUMNS, TimeUse, time_use
 from sqlstream.state.runs.progress import BatchProgress, epoch_seconds, stored_batch
 from sqlstream.state.runs.silence import recorded_silence
 from sqlstream.state.sources.lag import LagByUnit, add_lags
@@ -35,6 +37,9 @@ SPARK_POINTS = 40
 """The number of batches in a small chart."""
 
 SPARKS = ("at_ms", "input_rows_per_second", "duration_ms", "state_rows")
+
+COLUMNS = (*SPARKS, *(name for name in TIME_COLUMNS if name not in SPARKS))
+"""The figures of the latest batches: of the small charts, and of where the time goes."""
 
 IDLE_SECONDS = 15.0
 """A running query without a batch for this time, and for three of its usual spans, has the rate 0."""
@@ -185,8 +190,14 @@ class LiveQuery:
         return self.is_running and (self._open_batch() is not None or any(any(lag.values()) for lag in lags))
 
     def _spark(self) -> dict[str, list[Any]]:
-        columns = list(zip(*self.charts, strict=True)) or [()] * len(SPARKS)
-        return {name: list(values) for name, values in zip(SPARKS, columns, strict=True) if name != "at_ms"}
+        columns = list(zip(*self.charts, strict=True)) or [()] * len(COLUMNS)
+        return {name: list(values) for name, values in zip(COLUMNS, columns, strict=True) if name in SPARKS[1:]}
+
+    @cached_property
+    def time_use(self) -> TimeUse | None:
+        """Where the time of the latest batches of its run goes, None if that is unknown."""
+        since = 1_000 * (epoch_seconds(self.entry.get("started_at")) or 0.0)
+        return time_use(dict(zip(COLUMNS, row, strict=True)) for row in self.charts if row[0] >= since)
 
 
 _ENTRY_NAMES = (
@@ -249,7 +260,8 @@ class LiveRuns:
             query.run, query.heard_at, query.entry = stored.run, stored.heard_at, stored.entry
             query.batch = _last_batch(stored.entry)
             after = query.charts[-1][0] if query.charts else -1
-            query.charts.extend(latest_batches(connection, stored.number, SPARKS, SPARK_POINTS, after))
+            query.charts.extend(latest_batches(connection, stored.number, COLUMNS, SPARK_POINTS, after))
+            vars(query).pop("time_use", None)
             self._by_number[stored.number] = key
             changed.add(key)
         self._read_alerts(connection, changed)
@@ -306,6 +318,13 @@ class LiveRuns:
     def of_target(self, target: str | None) -> dict[str, LiveQuery]:
         """Returns the queries of a target by model."""
         return {model: query for (name, model), query in self.queries.items() if name == (target or "")}
+
+    def cores_of_run(self, run: int | None) -> float | None:
+        """Returns the cores that the queries of a run use together on average, None if that is unknown."""
+        uses = [query.time_use for query in self.queries.values() if query.run == run and query.is_running]
+        cores = [use.cores_over_time for use in uses if use is not None]
+        known = [each for each in cores if each is not None]
+        return sum(known) if known and len(known) == len(cores) else None
 
     def runs_of(self, target: str | None) -> list[PastRun]:
         """Returns the runs of a target, the newest first; those of all targets for None."""

@@ -10,6 +10,8 @@ from typing import Any
 
 from sqlstream.app.ui.live_runs import LiveQuery, LiveRuns
 from sqlstream.app.ui.shape import Edge, ProjectShape, QueryShape
+from sqlstream.report.query_cost import QueryFacts, time_json
+from sqlstream.state.repartitions import can_repartition
 from sqlstream.times import utc_now
 
 ACTIVE = frozenset({"running", "restarting", "pending"})
@@ -170,7 +172,24 @@ class Overviews:
             return LiveQuery(0, model, entry=_declared(query)).now(None, None, (), tests=has_tests)
         run = self.live.runs.get(live.run) if live.run is not None else None
         quarantines = query.quarantines if query is not None else ()
-        return live.now(run.invocation_id if run else None, self._corrupt(query, target), quarantines, tests=has_tests)
+        now = live.now(run.invocation_id if run else None, self._corrupt(query, target), quarantines, tests=has_tests)
+        use = live.time_use
+        return {**now, "time": None if use is None else time_json(use, self._facts(live, query, now["lag"]))}
+
+    def _facts(self, live: LiveQuery, query: QueryShape | None, lag: Mapping[str, int] | None) -> QueryFacts:
+        run = self.live.runs.get(live.run) if live.run is not None else None
+        state = live.batch.state if live.batch is not None else None
+        version = (run.spark_version if run is not None else None) or ""
+        return QueryFacts(
+            live.model,
+            str(live.entry.get("trigger")),
+            query.streams if query is not None else (),
+            lag,
+            partitions=state.partitions if state is not None else None,
+            can_repartition=state is not None
+            and can_repartition(version, state.operators, in_rocksdb=state.in_rocksdb),
+            cores_of_run=self.live.cores_of_run(live.run),
+        )
 
     def _corrupt(self, query: QueryShape | None, target: str | None) -> int | None:
         """Returns the corrupt records of the sources of a query, None if none of them has a quarantine."""

@@ -41,7 +41,8 @@ class Node:
 @dataclass(frozen=True)
 class QueryShape:
     """A query: its model's entry in the manifest, its `sinks`, the `edges` on the way from its sources, each with the
-    tables whose rows flow there, and the models that write the corrupt records of its sources.
+    tables whose rows flow there, and the models that write the corrupt records of its sources. `streams` are the
+    entries of the sources that it reads as streams; there are none if it also reads stored outputs.
     """
 
     model: str
@@ -50,6 +51,7 @@ class QueryShape:
     sinks: tuple[str, ...]
     edges: Mapping[Edge, frozenset[str]]
     quarantines: tuple[str, ...] = ()
+    streams: tuple[Manifest, ...] = ()
 
     @cached_property
     def nodes(self) -> frozenset[str]:
@@ -117,7 +119,10 @@ class _Builder:
         edges: dict[Edge, frozenset[str]] = {}
         self._add_edges(node, edges, {})
         sources = {edge[0] for edge in edges}
-        return QueryShape(entry["name"], node, entry, sinks, edges, tuple(self._quarantines(sources)))
+        known, tables = self._manifest["sources"], frozenset[str]().union(*edges.values())
+        streams = tuple(known[each] for each in sorted(tables & known.keys()) if known[each].get("mode") == "stream")
+        streams = () if tables & self._models.keys() else streams
+        return QueryShape(entry["name"], node, entry, sinks, edges, tuple(self._quarantines(sources)), streams)
 
     def _add_edges(
         self, node: str, edges: dict[Edge, frozenset[str]], known: dict[str, frozenset[str]]

@@ -21,7 +21,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A rule of Spark's optimizer, which runs for each micro-batch. fresh_files.py compiles it in the driver.
+ * A rule of Spark's optimizer, which runs for each micro-batch. compiled_java.py compiles it in the driver.
  *
  * It has no generic types, because Janino, the compiler of the code that Spark generates, ignores them.
  */

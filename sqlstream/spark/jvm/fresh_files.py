@@ -8,19 +8,14 @@ rules (`spark.experimental.extraOptimizations`). Without it, `refuse_doubled_fil
 
 from __future__ import annotations
 
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, concat, lit, raise_error, when
 
-from sqlstream.spark.jvm.gateway import java_class, jvm_of, seq_items
+from sqlstream.spark.jvm.compiled_java import compiled_class
+from sqlstream.spark.jvm.gateway import seq_items
 from sqlstream.spark.jvm.internals import can_change_queries
-
-SOURCE = Path(__file__).with_name("FreshFiles.java")
-
-_COMPILING = Lock()
 
 
 def read_fresh_files(session: SparkSession) -> None:
@@ -30,23 +25,10 @@ def read_fresh_files(session: SparkSession) -> None:
     if not can_change_queries(session):
         return
     java_session: Any = session._jsparkSession  # noqa: SLF001
-    methods, kind = java_session.experimental(), _compiled(session)
+    methods, kind = java_session.experimental(), compiled_class(session, "FreshFiles")
     if not any(rule.getClass().getName() == kind.getName() for rule in seq_items(methods.extraOptimizations())):
         rules = methods.extraOptimizations().appended(kind.getConstructors()[0].newInstance(None))
         getattr(methods, "extraOptimizations_$eq")(rules)  # Scala's name of the setter
-
-
-def _compiled(session: SparkSession) -> Any:
-    """Returns the class of the rule, compiled once in each JVM."""
-    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
-    with _COMPILING:
-        if "fresh_files" not in vars(gateway):  # any other name is an object of the JVM
-            jvm = jvm_of(session)
-            compiler = java_class(session, "org.codehaus.janino.SimpleCompiler")()
-            compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-            compiler.cook(SOURCE.read_text(encoding="utf-8"))
-            gateway.fresh_files = compiler.getClassLoader().loadClass("sqlstream.FreshFiles")
-        return gateway.fresh_files
 
 
 def refuse_doubled_files(frame: DataFrame) -> DataFrame:

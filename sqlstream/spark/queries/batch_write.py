@@ -44,7 +44,7 @@ class BatchWrite:
     """Writes a batch model in its own thread, with the interface of `StreamingQuery` for the runner.
 
     Calls `on_progress` once, after the output is in place, with JSON in the format of Spark's progress, and then
-    `on_end`. After a failure it calls only `on_end`.
+    `on_end`. After a failure it calls only `on_end`. `job_group` is the group of its jobs.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class BatchWrite:
         self._order = order
         self._secrets = secrets
         self._on_progress, self._on_end = on_progress, on_end
-        self._group = f"{order.query.model.name} {uuid4().hex}"
+        self.job_group = f"{order.query.model.name} {uuid4().hex}"
         self._error: Exception | None = None
         self._is_stopped = False
         self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self.job_group, daemon=True)
 
     def start(self) -> BatchWrite:
         """Starts the thread, and returns at once."""
@@ -81,7 +81,7 @@ class BatchWrite:
     def stop(self) -> None:
         """Cancels the write; the earlier output stays in place."""
         self._is_stopped = True
-        cancel_jobs(self._order.query.frame.sparkSession, self._group)
+        cancel_jobs(self._order.query.frame.sparkSession, self.job_group)
 
     def _run(self) -> None:
         try:
@@ -105,7 +105,7 @@ class BatchWrite:
         set_pool(session, query.model.config.pool or query.model.name)
         if query.output.format == "kafka":
             session.conf.set(_OLD_WRITERS, "")  # Spark does not observe what the old writer of Kafka runs
-        session.sparkContext.setJobGroup(self._group, query.model.name, interruptOnCancel=True)
+        session.sparkContext.setJobGroup(self.job_group, query.model.name, interruptOnCancel=True)
         observed = Observation(ROWS_OUT)
         frame = checked_rows(query.model, query.output, query.frame)
         frame = frame.observe(observed, count(lit(1)).alias("rows"))

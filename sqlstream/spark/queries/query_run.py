@@ -99,7 +99,8 @@ class QueryRun:
     mark the query to end after its batch (None: unknown); `marked_in` is the phase in which it was marked. Without a
     mark, `last_batch` watches the batch that ran when the stop was requested. `checked_at` is when the stored outputs
     that the query reads were looked for. `cannot_stop` is set if Spark could not stop a query whose lock is lost.
-    `awaited` is what runs in a thread before the query goes on, and what the runner calls with its result.
+    `awaited` is what runs in a thread before the query goes on, and what the runner calls with its result. `job_groups`
+    are those of its starts whose tasks are not all counted yet, the newest last.
     """
 
     order: StartOrder
@@ -131,6 +132,7 @@ class QueryRun:
     watermarks: KeptWatermarks | None = None
     is_ahead: bool = False
     awaited: tuple[Future[Any], Callable[[Future[Any]], None]] | None = None
+    job_groups: list[str] = field(default_factory=list)
     result: QueryResult | None = None
 
     @property

@@ -68,7 +68,9 @@ class SourceProgress:
 class StateProgress:
     """The state of all stateful operators of a query after a batch, and the changes of the batch. `late_rows` are rows
     behind the watermark that Spark dropped. Spark counts them after it has aggregated each partition of the batch, so
-    ten rows of one group may count as one.
+    ten rows of one group may count as one. `commit_ms` is the time that tasks wrote changes to the checkpoint, added up
+    over tasks; `partitions` is the most that an operator has. Both are None if Spark does not report them.
+    `in_rocksdb`: all of it is in RocksDB.
     """
 
     operators: tuple[str, ...] = ()
@@ -77,6 +79,9 @@ class StateProgress:
     removed_rows: int = 0
     memory_bytes: int = 0
     late_rows: int = 0
+    commit_ms: int | None = None
+    partitions: int | None = None
+    in_rocksdb: bool = False
 
 
 TestCount = Mapping[str, int]
@@ -96,7 +101,9 @@ class BatchProgress:
     failed each data test, as `model.test`. `new_field_rows` counts the records with fields that their sources do not
     declare, of sources with `schema_changes`; `new_fields` has the records with each of the most frequent ones, by
     source and field; `new_types` has the types of those that `schema_changes: evolve` declares, by source as DDL.
-    `quarantined_rows` counts the rows that data tests sent to the quarantine of the model.
+    `quarantined_rows` counts the rows that data tests sent to the quarantine of the model. `core_ms` and `tasks` are
+    the time that tasks of the query occupied a core since the previous batch, added up, and their number; `cores` is
+    what Spark had at the end. They are None if unknown.
 
     Has each figure of `FIGURES` under its name, except those of the query.
     """
@@ -122,6 +129,9 @@ class BatchProgress:
     quarantined_rows: int = 0
     new_fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     new_types: Mapping[str, str] = field(default_factory=dict)
+    core_ms: int | None = None
+    tasks: int | None = None
+    cores: int | None = None
 
     @property
     def violations(self) -> int:
@@ -144,9 +154,19 @@ class BatchProgress:
         return self.state.memory_bytes if self.state else None
 
     @property
+    def state_commit_ms(self) -> int | None:
+        """The time that tasks wrote changes of the state, added up; None without one, or if unknown."""
+        return self.state.commit_ms if self.state else None
+
+    @property
     def add_batch_ms(self) -> int:
         """The time for reading, computing and writing the rows."""
         return self.parts_ms.get("addBatch", 0)
+
+    @property
+    def input_ms(self) -> int:
+        """The time for finding input."""
+        return sum(self.parts_ms.get(name, 0) for name in _FINDING)
 
     @property
     def planning_ms(self) -> int:
@@ -161,7 +181,8 @@ class BatchProgress:
     @property
     def other_ms(self) -> int:
         """The rest of the duration."""
-        return max(self.duration_ms - self.add_batch_ms - self.planning_ms - self.wal_ms, 0)
+        known = self.input_ms + self.planning_ms + self.add_batch_ms + self.wal_ms
+        return max(self.duration_ms - known, 0)
 
     @property
     def lag_by_unit(self) -> dict[str, int]:
@@ -193,6 +214,7 @@ class BatchProgress:
         return found
 
 
+_FINDING = ("latestOffset", "getOffset", "getBatch")
 _WAL = ("walCommit", "commitOffsets", "commitBatch")
 
 
@@ -329,6 +351,11 @@ def _state(operators: Sequence[Mapping[str, Any]]) -> StateProgress | None:
         removed_rows=added("numRowsRemoved"),
         memory_bytes=added("memoryUsedBytes"),
         late_rows=added("numRowsDroppedByWatermark"),
+        commit_ms=added("commitTimeMs") if all("commitTimeMs" in operator for operator in operators) else None,
+        partitions=max((operator.get("numShufflePartitions") or 0 for operator in operators), default=0) or None,
+        in_rocksdb=all(
+            any(name.startswith("rocksdb") for name in operator.get("customMetrics") or {}) for operator in operators
+        ),
     )
 
 

@@ -17,6 +17,7 @@ JVM_FIELDS = re.compile(r"\b_(?:jvm|jsc|jsq|jdf|jsparkSession|jreader|jwrite)\b"
 
 HOMES = {
     "jvm/cluster.py",
+    "jvm/core_time.py",
     "jvm/file_sink.py",
     "jvm/fresh_files.py",
     "jvm/gateway.py",

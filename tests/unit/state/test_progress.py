@@ -119,8 +119,25 @@ def test_a_batch_has_its_parts_its_times_and_its_state() -> None:
 
     assert (progress.parts_ms["addBatch"], progress.parts_ms["walCommit"]) == (1002, 96)
     assert (progress.oldest_event, progress.newest_event) == ("2024-01-01T12:01:00.000Z", "2024-01-01T12:01:00.000Z")
-    assert progress.state == StateProgress(("symmetricHashJoin",), 3, 1, 0, 5376, 0)
+    assert progress.state == StateProgress(("symmetricHashJoin",), 3, 1, 0, 5376, 0, 730, 2)
     assert (progress.input_rows_per_second, progress.processed_rows_per_second) == (0.2, 0.6)
+
+
+def test_the_parts_of_a_batch_add_up_to_its_duration() -> None:
+    """Listing files and fetching their offsets is finding input; what Spark does not report is the rest."""
+    progress = read(recorded("join"))
+
+    parts = (progress.input_ms, progress.planning_ms, progress.add_batch_ms, progress.wal_ms, progress.other_ms)
+    assert parts == (90 + 21, 421, 1_002, 96 + 115, 66)
+    assert sum(parts) == progress.duration_ms
+    assert (progress.state_commit_ms, progress.core_ms) == (730, None)
+
+
+def test_core_time_adds_up_until_a_batch_is_unknown() -> None:
+    """A run adds up the tasks of its batches. A sum with an unknown part is unknown, not too small."""
+    known = figures(batch(core_ms=900, tasks=4, cores=2), batch(core_ms=100, tasks=2, cores=2))
+    assert (known.sums["core_ms"], known.sums["tasks"]) == (1_000, 6)
+    assert figures(batch(core_ms=900), batch()).sums["core_ms"] is None
 
 
 def test_late_rows_are_those_of_all_operators() -> None:

@@ -121,7 +121,7 @@ export const FIELDS = {
   input: ["input_rows_per_second", "spark", "rows_in"],
   processed: ["processed_rows_per_second"],
   output: ["output_rows_per_second", "rows_out"],
-  batch: ["duration_ms", "add_batch_ms", "planning_ms", "wal_ms", "other_ms"],
+  batch: ["duration_ms", "input_ms", "add_batch_ms", "planning_ms", "wal_ms", "other_ms"],
   lag: ["lag"],
   fresh: ["newest_event", "last_batch_at", "open_batch", "status"],
   behind: ["watermark", "status"],

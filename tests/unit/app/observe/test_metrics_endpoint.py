@@ -105,6 +105,9 @@ def test_prometheus_reads_every_value(served: tuple[str, RunMetrics]) -> None:
     assert values[key("sqlstream_data_test_rows_total", *orders, "orders.positive", "passed")] == 4
     assert values[key("sqlstream_data_test_rows_total", *orders, "orders.positive", "failed")] == 2
     assert values[key("sqlstream_violations_total", *orders)] == 2
+    assert values[key("sqlstream_core_seconds_total", *orders)] == 1.2
+    assert values[key("sqlstream_tasks_total", *orders)] == 8
+    assert values[key("sqlstream_cores", *orders)] == 2
 
 
 def test_readiness_follows_the_queries(served: tuple[str, RunMetrics]) -> None:

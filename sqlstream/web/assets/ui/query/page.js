@@ -4,6 +4,7 @@ import { h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
+import { CostCard } from "./cost.js";
 import { showDescription } from "../description.js";
 import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
@@ -30,13 +31,14 @@ export class QueryPage {
     this.docs = h("a.button.quiet.docs", { hidden: true }, icon("doc"), "Docs");
     this.alarm = h("div.alarm");
     this.tiles = new Tiles();
+    this.cost = new CostCard();
     this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
     this.body = h("div.tab-body");
     this.changing = new Map();
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
     show(container, h("header.query-head", null, backLink(),
-      h("div.query-title", null, kindIcon("query", true), this.title, this.badge, this.docs), this.meta, this.description), this.alarm, this.tiles.element, this.tabs, this.body);
+      h("div.query-title", null, kindIcon("query", true), this.title, this.badge, this.docs), this.meta, this.description), this.alarm, this.tiles.element, this.cost.element, this.tabs, this.body);
     this.#drawNow();
     this.#drawTabs();
     this.#load();
@@ -125,6 +127,7 @@ export class QueryPage {
     if (state !== this.state) show(this.badge, statusBadge(state));
     this.state = state;
     this.tiles.update(now);
+    this.cost.update(now, this.store);
     const meta = [now.kind, now.trigger && `trigger ${now.trigger}`, now.sink && `into ${now.sink}`, known(now.version) && `version ${now.version}`, page?.path];
     const text = meta.filter(Boolean).join(" · ");
     const drawn = `${text} ${this.store.overview !== null}`;
