@@ -11,14 +11,13 @@ export class Overview {
   constructor(container, store) {
     this.container = container;
     this.store = store;
-    const { q = "", sort = "" } = route().parameters;
+    const { q = "", sort = "", ...others } = route().parameters;
     this.figures = new Figures((text) => this.setFilter(text));
     this.problems = new Problems((text) => this.setFilter(text));
     this.flow = new Flow({
       onOpen: (model) => { location.hash = queryLink(model); },
-      onFolder: (folder) => this.setFilter(`folder:${folder}`),
-      onSelect: (node) => this.setFilter(node.kind === "sink" ? `sink:${node.name}` : node.name.split(".")[0]),
-    });
+      onFilter: (text) => this.setFilter(text),
+    }, others);
     this.table = new QueryTable({ sort, filter: q, onSort: (value) => setParameters({ sort: value }), details: (model) => this.nodes?.get(model) });
     this.input = h("input.input", { type: "search", id: "filter", placeholder: "Filter: name, status:failed, sink:lake …", "aria-label": "Filter queries", autocomplete: "off", spellcheck: "false" });
     this.input.value = q;
@@ -38,6 +37,11 @@ export class Overview {
     this.leave();
     this.flow.close();
     clearTimeout(this.later);
+  }
+
+  /** Follows the address. */
+  moved({ parameters }) {
+    this.flow.moved(parameters);
   }
 
   /** The element that the key `/` focuses. */

@@ -9,6 +9,7 @@ const KEYS = [
   ["/", "Filter the queries"],
   ["g o", "Go to the overview"],
   ["↑ ↓", "Move in the table; Enter opens a query"],
+  ["f", "Graph: show only what is near the focused node; Esc shows everything"],
   ["[ ]", "Previous or next tab of a query"],
   ["t", "Dark or light"],
   ["Esc", "Clear the filter, close, or go back to the overview"],
