@@ -203,9 +203,15 @@ def test_long_names_are_complete_on_focus(url: str, open_page: OpenPage) -> None
 
 
 def test_a_click_chooses_and_a_double_click_opens(url: str, open_page: OpenPage) -> None:
-    """A click on a query shows its details with a link, and a double click opens it; a click on a view does neither."""
-    page = open_page(url)
+    """A click on a query shows its details with a link, which moves no node under the pointer; a double click opens it."""
+    page = open_page(url, width=900)
     show_graph(page)
+    place = placed(page, "clicks.events")
+    node(page, "clicks.events").hover()
+    assert placed(page, "clicks.events") == place
+    node(page, "clicks.events").click()
+    expect(page.get_by_role("group", name="Chosen node")).to_contain_text("clicks.events")
+    assert placed(page, "clicks.events") == place
     node(page, "payments · 42 queries").click()
     first = page.locator(".graph .node.kind-query[role=link]").first
     name = (first.locator(".name").text_content() or "").split("…")[0]

@@ -20,8 +20,7 @@ const FEW = 25;
  * `nodes` are `{ id, name, sub, kind, status, title }`: `sub` is a second line, `kind` an icon of dom.js, `status` one of
  * ok, warn, bad, idle, or nothing. They can have `frame` (the id of an open group), `isGroup`, `role` and `reserved` (the
  * longest `sub` to come). `edges` are pairs of ids. `options`: `label` (for screen readers), `chosen` (an id), `onOpen(id)`
- * (Enter, a double click, or a click without `onSelect`), `onSelect(id)` (a click, or the focus), `onHover(id)` (null: of
- * none), `onKey(key, id)` (returns whether it did something), `wheel` ("zoom": without Ctrl), `frames` (open groups, as
+ * (Enter, a double click, or a click without `onSelect`), `onSelect(id, isClick)` (a click, or the focus), `onKey(key, id)` (returns whether it did something), `wheel` ("zoom": without Ctrl), `frames` (open groups, as
  * nodes), `hasLabels` (lines have labels, see `changeLine`).
  *
  * Keys: left and right go along edges, up and down to the next node of a column, Enter opens, + - 0 zoom, Escape ends
@@ -264,20 +263,17 @@ class Graph {
     svg.addEventListener("focusin", (event) => {
       const id = nodeAt(event);
       if (!id) return;
+      if (event.target.matches(":focus-visible")) this.#reveal(id);
       this.highlightFamily(id);
       this.options.onSelect?.(id, false);
     });
     svg.addEventListener("focusout", () => this.#unlit());
     svg.addEventListener("pointerover", (event) => {
       const id = nodeAt(event);
-      if (!id || event.pointerType !== "mouse" || event.buttons) return;
-      this.highlightFamily(id);
-      this.options.onHover?.(id);
+      if (id && event.pointerType === "mouse" && !event.buttons) this.highlightFamily(id);
     });
     svg.addEventListener("pointerout", (event) => {
-      if (!nodeAt(event) || event.buttons) return;
-      this.#unlit();
-      this.options.onHover?.(null);
+      if (nodeAt(event) && !event.buttons) this.#unlit();
     });
   }
 

@@ -6,7 +6,7 @@ const MANY = 100;
 const MANY_LINES = 80;
 /** A frame with more members than this has several columns. */
 const LONGEST_COLUMN = 12;
-const FRAME = { side: 14, head: 40, foot: 14, gap: 10, between: 24 };
+const FRAME = { side: 14, head: 54, foot: 14, gap: 10, between: 24 };
 
 /**
  * Returns `{ nodes: Map id -> { x, y, width, height }, frames: the same, lines, width, height }`; x and y are the middle.

@@ -86,9 +86,9 @@ export function drawFrame(frame, place) {
   const element = s(`g.frame-box.kind-${frame.kind}`, { transform: `translate(${place.x - place.width / 2},${place.y - place.height / 2})` },
     s("rect.area", { width: place.width, height: place.height, rx: 10 }),
     s("g.node.frame-title", { role: "button", tabindex: 0, "aria-expanded": "true", "data-id": frame.id },
-      s("title"), s("rect.box", { width: place.width, height: 32, rx: 10 }),
-      s("path.glyph", { d: "M3.5 6 8 10.5 12.5 6", transform: "translate(11,8)" }),
-      s("text.name", { x: 34, y: 21 }), s("text.sub", { y: 21, "text-anchor": "end" }), s("path.status")));
+      s("title"), s("rect.box", { width: place.width, height: 42, rx: 10 }),
+      s("path.glyph", { d: "M3.5 6 8 10.5 12.5 6", transform: "translate(11,13)" }),
+      s("text.name", { x: 34, y: 26 }), s("text.sub", { y: 26, "text-anchor": "end" }), s("path.status")));
   changeFrame(element, frame, place);
   return element;
 }
@@ -102,7 +102,7 @@ export function changeFrame(element, frame, { width }) {
   const space = width - 34 - widthOf(name, NAME_FONT) - 44;
   write(sub, widthOf(frame.sub || "", SUB_FONT) <= space ? frame.sub || "" : "");
   sub.setAttribute("x", width - 28);
-  drawStatus(element.querySelector(".status"), frame.status, width - 15, 16);
+  drawStatus(element.querySelector(".status"), frame.status, width - 15, 21);
 }
 
 /** Returns the full texts of a node as a label over it, null if nothing of them is cut. */

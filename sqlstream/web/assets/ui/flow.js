@@ -10,7 +10,10 @@ import { graphStatus, rankOf, stateOf, statusBadge, wordOf } from "./status.js";
 const SETTING = "graph";
 const RESERVED = "0,000.00 rows/s";
 const STEPS = [["1", "1 step"], ["2", "2"], ["3", "3"], ["all", "All"]];
-const HINT = "Choose a node for its details. Arrow keys move along the lines, Enter opens, F shows only what is near.";
+const HINTS = [
+  ["wide-only", "Choose a node for its details. Arrow keys move along the lines, Enter opens, F shows only what is near."],
+  ["narrow-only", "Tap a node for its details. Two fingers move the graph; one does after a tap."],
+];
 
 /** The groups that are open: they stay so while another view is shown. */
 const open = new Set();
@@ -29,7 +32,7 @@ export class Flow {
     this.around = h("div.flow-around", { role: "group", "aria-label": "What the graph shows", hidden: true });
     this.element = h("section.card.flow", { "aria-labelledby": "flow-title" },
       h("header", null, icon("graph"), h("h2", { id: "flow-title" }, "What flows now"), this.legend, h("span.spread"), this.toggle, this.opener),
-      this.around, this.bar, this.box);
+      this.around, this.box, this.bar); // the bar changes its height, which must not move the graph
     this.#mark(readSetting(SETTING) === "open" || Boolean(this.focused));
   }
 
@@ -76,7 +79,7 @@ export class Flow {
     } else {
       this.graph = createGraph(this.box, nodes, this.picture.edges, {
         label: "Graph of sources, views, queries and sinks", frames, hasLabels: true,
-        onOpen: (id) => this.#act(id), onSelect: (id, isClick) => this.#select(id, isClick), onHover: (id) => this.#drawBar(id || this.chosen), onKey: (name, id) => this.#pressed(name, id),
+        onOpen: (id) => this.#act(id), onSelect: (id, isClick) => this.#select(id, isClick), onKey: (name, id) => this.#pressed(name, id),
       });
     }
     this.#setHeight();
@@ -251,7 +254,7 @@ export class Flow {
   /** Shows the details of a node: its full name, its state, and what can be done. */
   #drawBar(id) {
     if (!id || !this.picture.membersOf(id).length) {
-      show(this.bar, h("span.muted", null, HINT));
+      show(this.bar, HINTS.map(([where, text]) => h(`span.muted.${where}`, null, text)));
       return;
     }
     const { states, flowing, worst } = this.#nowOf(id);

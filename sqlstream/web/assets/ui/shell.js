@@ -44,6 +44,7 @@ export class Shell {
     const { project, overview } = this.store;
     this.home.setAttribute("href", link(""));
     if (project) {
+      this.home.title = `Overview of ${project.project}`; // the name may be cut
       show(this.name, h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project.project);
       this.target.hidden = project.targets.length < 2;
       show(this.target, project.targets.map((name) => h("option", { value: name }, name)));

@@ -153,6 +153,8 @@ export class QueryPage {
 
   #drawTabs() {
     show(this.tabs, TABS.map(([name, label]) => h("a", { href: queryLink(this.model, name), "aria-current": name === this.tab ? "page" : null }, label)));
+    const [tabs, chosen] = [this.tabs, this.tabs.querySelector("[aria-current]")].map((element) => element?.getBoundingClientRect());
+    if (chosen) this.tabs.scrollLeft += chosen.left + chosen.width / 2 - tabs.left - tabs.width / 2;
   }
 
   #drawTab() {
