@@ -6,9 +6,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from sqlstream.app.docs.generate import generate_docs
 from sqlstream.app.request import ProjectRequest
@@ -35,8 +36,9 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     problems: list[str] = []
     contexts = []
 
-    def open_(url: str, *, width: int = 1280, height: int = 900, theme: str = "light") -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)  # type: ignore[arg-type]
+    def open_(url: str, *, width: int = 1280, height: int = 900, theme: str = "light", **settings: Any) -> Page:
+        viewport: ViewportSize = {"width": width, "height": height}
+        context = browser.new_context(viewport=viewport, color_scheme=theme, **settings)  # type: ignore[arg-type]
         contexts.append(context)
         context.set_default_timeout(LONGEST_WAIT)
         page = context.new_page()

@@ -192,6 +192,7 @@ def test_the_graph_opens_queries_and_filters_by_folder(served: Served, open_page
     group = page.locator(".graph .node", has_text="orders · 4 queries")
     expect(group).to_be_visible()
     group.click()
+    page.get_by_role("button", name="Filter the table").click()
     expect(page.get_by_role("searchbox")).to_have_value("folder:orders")
     page.get_by_role("button", name="Show all").click()
     expect(page.locator(".graph .node.kind-query")).to_have_count(QUERIES + 1)

@@ -21,6 +21,6 @@ LONGEST_WAIT = 60_000
 """Milliseconds. A busy machine needs them; a condition that is met ends a wait at once."""
 
 OpenPage = Callable[..., Page]
-"""Opens an address with `width`, `height` and `theme`, and returns the page."""
+"""Opens an address with `width`, `height`, `theme` and other settings of Playwright's contexts, and returns the page."""
 
 AXE = ROOT / "tests" / "browser" / "vendor" / "axe-core" / "axe.min.js"

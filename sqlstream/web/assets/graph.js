@@ -1,27 +1,27 @@
 // A DAG that can be panned, zoomed and walked through with the keyboard.
 
-import { h, icon, iconPath, s, show } from "./dom.js";
-import { curve, layout, neighbors, reach } from "./layout.js";
+import { h, icon, s, show } from "./dom.js";
+import { followGestures } from "./gestures.js";
+import { layout, neighbors, reach } from "./layout.js";
+import { arrowHead, changeFrame, changeNode, drawFrame, drawLabel, drawLine, drawNode, frameWidth, fullLabel, nodeSize } from "./shapes.js";
 
-const HEIGHT = 40;
-const LEAST = 96;
-const MOST = 250;
 const SMALLEST = 0.04;
 const LARGEST = 2.5;
-const READABLE = 0.55;
-const STATUS_SHAPES = {
-  ok: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
-  warn: "M0-6 6 5H-6z",
-  bad: "M-5-5H5V5H-5z",
-  idle: "M0-6 6 0 0 6-6 0z",
-};
+/** At this size, the smallest text has 11 pixels. */
+const READABLE = 0.96;
+const LABEL_WIDTH = 64;
+const COLUMN = 120;
+/** So few nodes can be wide. */
+const FEW = 25;
 
 /**
  * Shows a graph in `container` and returns it.
  *
  * `nodes` are `{ id, name, sub, kind, status, title }`: `sub` is a second line, `kind` an icon of dom.js, `status` one of
- * ok, warn, bad, idle, or nothing. `edges` are pairs of ids. `options`: `label` (for screen readers), `chosen` (an id),
- * `onOpen(id)` (click or Enter), `onChoose(id)` (a node gets the focus), `wheel` ("zoom": without Ctrl).
+ * ok, warn, bad, idle, or nothing. They can have `frame` (the id of an open group), `isGroup`, `role` and `reserved` (the
+ * longest `sub` to come). `edges` are pairs of ids. `options`: `label` (for screen readers), `chosen` (an id), `onOpen(id)`
+ * (a click or Enter), `onSelect(id, isTap)` (a tap, or the focus; without it, a tap opens), `onKey(key, id)` (returns whether it did
+ * something), `wheel` ("zoom": without Ctrl), `frames` (open groups, as nodes), `hasLabels` (lines have labels, see `changeLine`).
  *
  * Keys: left and right go along edges, up and down to the next node of a column, Enter opens, + - 0 zoom, Escape ends
  * the highlighting. Only one node is a tab stop.
@@ -40,14 +40,17 @@ class Graph {
     container.classList.add("graph");
     show(container, this.svg, this.#tools());
     this.#listen();
-    this.setData(nodes, edges);
+    followGestures(this, options);
+    this.setData(nodes, edges, options.frames);
   }
 
-  /** Replaces the nodes and edges. */
-  setData(nodes, edges) {
+  /** Replaces the nodes, edges and frames. */
+  setData(nodes, edges, frames = []) {
     this.nodes = new Map(nodes.map((node) => [node.id, node]));
+    this.frames = new Map(frames.map((frame) => [frame.id, frame]));
     this.near = neighbors(nodes, edges);
-    this.placed = layout(nodes, edges, nodeSize);
+    const hasSpace = nodes.length <= FEW;
+    this.placed = layout(nodes, edges, (node) => nodeSize(node, hasSpace), frames.map((frame) => ({ id: frame.id, width: frameWidth(frame) })), this.options.hasLabels ? LABEL_WIDTH : 0);
     this.lit = null;
     this.#draw();
     this.focusId = this.nodes.has(this.options.chosen) ? this.options.chosen : this.#first();
@@ -55,18 +58,23 @@ class Graph {
     this.fit();
   }
 
-  /** Changes the status or the second line of a node, without a new layout. */
+  /** Changes the status or the second line of a node or a frame, without a new layout. */
   update(id, changes) {
-    const node = this.nodes.get(id);
-    if (!node) return;
-    Object.assign(node, changes);
-    const drawn = this.#drawNode(node);
-    drawn.setAttribute("class", this.elements.get(id).getAttribute("class"));
-    if (id === this.focusId) drawn.setAttribute("tabindex", "0");
-    const hadFocus = document.activeElement === this.elements.get(id);
-    this.elements.get(id).replaceWith(drawn);
-    this.elements.set(id, drawn);
-    if (hadFocus) drawn.focus();
+    const [node, frame] = [this.nodes.get(id), this.frames.get(id)];
+    if (node) changeNode(this.elements.get(id), Object.assign(node, changes), this.placed.nodes.get(id));
+    else if (frame) changeFrame(this.boxes.get(id), Object.assign(frame, changes), this.placed.frames.get(id));
+  }
+
+  /** Changes the width of a line, whether something flows there, and its label. */
+  changeLine(line, width, flows, text) {
+    const shown = `${width.toFixed(1)} ${text}`;
+    if (line.shown === shown) return;
+    line.shown = shown;
+    line.element.style.strokeWidth = `${width.toFixed(1)}px`;
+    line.element.classList.toggle("flows", flows);
+    line.rate ||= this.labels.appendChild(drawLabel(line));
+    line.rate.textContent = text;
+    line.rate.classList.toggle("always", Boolean(line.label));
   }
 
   /** Highlights the nodes `ids` and the edges between them; null ends it. */
@@ -74,12 +82,25 @@ class Graph {
     this.lit = ids === null ? null : new Set(ids);
     this.container.classList.toggle("lit", this.lit !== null);
     for (const [id, element] of this.elements) element.classList.toggle("on", Boolean(this.lit?.has(id)));
-    for (const line of this.lines) line.element.classList.toggle("on", Boolean(this.lit?.has(line.from) && this.lit.has(line.to)));
+    for (const line of this.lines) {
+      const isOn = this.#isLit(line) || line.parts.some((part) => this.#isLit(part));
+      line.element.classList.toggle("on", isOn);
+      line.rate?.classList.toggle("on", isOn);
+    }
+    this.#drawParts();
   }
 
   /** Highlights a node with everything upstream and downstream of it. */
   highlightFamily(id) {
+    if (!this.nodes.has(id)) return;
     this.highlight([id, ...reach(id, this.near.parents), ...reach(id, this.near.children)]);
+    this.#showFull(id);
+  }
+
+  /** Marks a node as the chosen one; null marks none. */
+  choose(id) {
+    for (const element of this.scene.querySelectorAll(".chosen")) element.classList.remove("chosen");
+    this.#elementOf(id)?.classList.add("chosen");
   }
 
   /** Shows the whole graph; a large one at a readable size, around the chosen node or from the left. */
@@ -89,10 +110,11 @@ class Graph {
     if (whole || scale >= READABLE) {
       this.place(Math.max(scale, SMALLEST));
     } else if (this.options.chosen) {
-      this.center(this.focusId, 0.8);
+      this.center(this.focusId, READABLE);
     } else {
-      const first = this.placed.nodes.get(this.focusId) || { y: 0 };
-      this.#move({ scale: 0.8, x: 12, y: height / 2 - first.y * 0.8 });
+      this.place(READABLE);
+      const first = this.placed.nodes.get(this.focusId);
+      if (first) this.shift(0, Math.min(height / 2 - this.view.y - first.y * READABLE, 0));
     }
   }
 
@@ -100,15 +122,30 @@ class Graph {
   place(scale) {
     const { width, height } = this.#size();
     const [left, top] = [(width - this.placed.width * scale) / 2, (height - this.placed.height * scale) / 2];
-    this.#move({ scale, x: Math.max(left, 12), y: Math.max(top, 12) });
+    this.#move({ scale, x: Math.max(left, 0), y: Math.max(top, 0) });
   }
 
-  /** Moves a node into the middle. */
+  /** Moves a node or a frame into the middle. */
   center(id, scale = this.view.scale) {
-    const place = this.placed.nodes.get(id);
+    const place = this.#placeOf(id);
     if (!place) return;
     const { width, height } = this.#size();
     this.#move({ scale, x: width / 2 - place.x * scale, y: height / 2 - place.y * scale });
+  }
+
+  /** Returns where the left top corner of a node or a frame is in the container, null without such a node. */
+  cornerOf(id) {
+    const place = this.#placeOf(id);
+    const { x, y, scale } = this.view;
+    return place ? [(place.x - place.width / 2) * scale + x, (place.y - place.height / 2) * scale + y] : null;
+  }
+
+  /** Moves the graph by pixels. A part of it stays in the container. */
+  shift(dx, dy) {
+    const { width, height } = this.#size();
+    const { x, y, scale } = this.view;
+    const within = (value, span, space) => Math.min(Math.max(value, 80 - span * scale), space - 80);
+    this.#move({ scale, x: within(x + dx, this.placed.width, width), y: within(y + dy, this.placed.height, height) });
   }
 
   /** Zooms by `factor` around a point of the container, by default its middle. */
@@ -120,20 +157,36 @@ class Graph {
     this.#move({ scale, x: px - (px - this.view.x) * ratio, y: py - (py - this.view.y) * ratio });
   }
 
-  /** Focuses a node and brings it into view. */
+  /** Focuses a node or a frame and brings it into view. */
   focus(id) {
-    if (!this.nodes.has(id)) return;
-    this.focusId = id;
+    const element = this.#elementOf(id);
+    if (!element) return;
+    if (this.nodes.has(id)) this.focusId = id;
     this.#markFocus();
     this.#reveal(id);
-    this.elements.get(id).focus({ preventScroll: true });
-    this.options.onChoose?.(id);
+    element.focus({ preventScroll: true });
+  }
+
+  /** Acts on a click; called by the gestures. */
+  clicked(event) {
+    const id = event.target.closest(".node")?.dataset.id;
+    if (!id || event.detail > 1) return; // the second click of two
+    if (event.pointerType === "touch" && this.options.onSelect) this.options.onSelect(id, true);
+    else this.options.onOpen?.(id);
   }
 
   /** Returns the first node of the longest way: the top one on the left. */
   #first() {
     const places = [...this.placed.nodes].map(([id, place]) => [id, place.x - place.width / 2, place.y]);
     return places.sort((a, b) => a[1] - b[1] || a[2] - b[2])[0]?.[0];
+  }
+
+  #elementOf(id) {
+    return this.elements.get(id) || this.boxes.get(id)?.querySelector(".frame-title");
+  }
+
+  #placeOf(id) {
+    return this.placed.nodes.get(id) || this.placed.frames.get(id);
   }
 
   #size() {
@@ -145,40 +198,45 @@ class Graph {
     this.scene.setAttribute("transform", `translate(${view.x},${view.y}) scale(${view.scale})`);
   }
 
+  /** Moves the graph as little as needed to show a node or a frame, or the left and top of a larger one. */
   #reveal(id) {
-    const place = this.placed.nodes.get(id);
-    const { width, height } = this.#size();
-    const { x, y, scale } = this.view;
-    const [cx, cy] = [place.x * scale + x, place.y * scale + y];
-    const [mx, my] = [(place.width * scale) / 2 + 12, (place.height * scale) / 2 + 12];
-    if (cx < mx || cy < my || cx > width - mx || cy > height - my) this.center(id);
+    const place = this.#placeOf(id);
+    const size = this.#size();
+    const [left, top] = this.cornerOf(id);
+    const within = (from, span, space) => Math.max(Math.min(from, space - span * this.view.scale - 16), 16) - from;
+    const [dx, dy] = [within(left, place.width, size.width), within(top, place.height, size.height)];
+    this.#move({ ...this.view, x: this.view.x + dx, y: this.view.y + dy });
   }
 
   #draw() {
-    this.lines = this.placed.edges.map((edge) => ({
-      ...edge, element: s("path.edge", { d: curve(edge.points), "marker-end": "url(#graph-arrow)" }),
-    }));
-    this.elements = new Map([...this.nodes.values()].map((node) => [node.id, this.#drawNode(node)]));
-    this.scene.replaceChildren(...this.lines.map((line) => line.element), ...this.elements.values());
+    this.lines = this.placed.lines.map((line) => ({ ...line, element: drawLine(line) }));
+    this.elements = new Map([...this.nodes.values()].map((node) => [node.id, drawNode(node, this.placed.nodes.get(node.id))]));
+    this.boxes = new Map([...this.frames.values()].map((frame) => [frame.id, drawFrame(frame, this.placed.frames.get(frame.id))]));
+    this.parts = s("g.parts-of-lines");
+    this.labels = s("g.rates");
+    this.full = s("g");
+    this.scene.replaceChildren(...this.boxes.values(), ...this.lines.map((line) => line.element), this.parts, ...this.elements.values(), this.labels, this.full);
     this.container.classList.remove("lit");
-    this.elements.get(this.options.chosen)?.classList.add("chosen");
+    this.choose(this.options.chosen);
   }
 
-  #drawNode(node) {
-    const place = this.placed.nodes.get(node.id);
-    const [left, top] = [place.x - place.width / 2, place.y - place.height / 2];
-    const said = [node.name, node.sub !== node.kind && node.sub, node.kind, node.status && (node.title || node.status)].filter(Boolean);
-    const shape = STATUS_SHAPES[node.status];
-    return s(`g.node.kind-${node.kind}`, {
-      transform: `translate(${left},${top})`, role: "link", tabindex: -1, "data-id": node.id,
-    },
-    s("title", null, said.join(", ")),
-    s("rect.box", { width: place.width, height: place.height, rx: 8 }),
-    s("rect.stripe", { x: 6, y: 8, width: 24, height: 24, rx: 6 }),
-    s("path.glyph", { d: iconPath(node.kind), transform: "translate(10,12)" }),
-    s("text", { x: 38, y: node.sub ? 17.5 : 24.5 }, shorten(node.name, place.width)),
-    node.sub ? s("text.sub", { x: 38, y: 31 }, shorten(node.sub, place.width + 20)) : null,
-    shape ? s(`path.status.${node.status}`, { d: shape, transform: `translate(${place.width - 5},5)` }) : null);
+  #isLit({ from, to }) {
+    return Boolean(this.lit?.has(from) && this.lit.has(to));
+  }
+
+  /** Draws the lit lines of the members of frames, which are otherwise one line. */
+  #drawParts() {
+    const parts = this.lit ? this.lines.flatMap((line) => line.parts.filter((part) => this.#isLit(part))) : [];
+    show(this.parts, parts.map((part) => {
+      const element = drawLine(part);
+      element.classList.add("on");
+      return element;
+    }));
+  }
+
+  #showFull(id) {
+    const node = this.nodes.get(id);
+    show(this.full, node ? fullLabel(node, this.placed.nodes.get(id)) : null);
   }
 
   #markFocus() {
@@ -196,123 +254,66 @@ class Graph {
 
   #listen() {
     const { svg } = this;
-    svg.addEventListener("click", (event) => this.#clicked(event));
+    const nodeAt = (event) => event.target.closest(".node")?.dataset.id;
     svg.addEventListener("keydown", (event) => this.#pressed(event));
-    svg.addEventListener("pointerdown", (event) => this.#grabbed(event));
     svg.addEventListener("focusin", (event) => {
-      const id = event.target.closest(".node")?.dataset.id;
-      if (id) this.highlightFamily(id);
+      const id = nodeAt(event);
+      if (!id) return;
+      if (event.target.matches(":focus-visible")) this.#reveal(id);
+      this.highlightFamily(id);
+      this.options.onSelect?.(id, false);
     });
-    svg.addEventListener("focusout", () => this.highlight(null));
+    svg.addEventListener("focusout", () => this.#unlit());
     svg.addEventListener("pointerover", (event) => {
-      const id = event.target.closest(".node")?.dataset.id;
-      if (id && event.pointerType === "mouse" && !this.grab) this.highlightFamily(id);
+      const id = nodeAt(event);
+      if (id && event.pointerType === "mouse" && !event.buttons) this.highlightFamily(id);
     });
     svg.addEventListener("pointerout", (event) => {
-      if (event.target.closest(".node") && !this.grab) this.highlight(null);
+      if (nodeAt(event) && !event.buttons) this.#unlit();
     });
-    this.container.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && this.options.wheel !== "zoom") return;
-      event.preventDefault();
-      const box = this.container.getBoundingClientRect();
-      this.zoom(Math.exp(-event.deltaY * 0.0018), event.clientX - box.left, event.clientY - box.top);
-    }, { passive: false });
   }
 
-  #clicked(event) {
-    const id = event.target.closest(".node")?.dataset.id;
-    if (id && !this.moved) this.options.onOpen?.(id);
-  }
-
-  /** Follows one pointer, which moves the graph, or two, which zoom it. */
-  #grabbed(event) {
-    if (event.button !== 0) return;
-    this.moved = false;
-    this.pointers = this.grab ? this.pointers : new Map();
-    this.pointers.set(event.pointerId, event);
-    if (this.grab) return;
-    this.grab = new AbortController();
-    const follow = { signal: this.grab.signal };
-    addEventListener("pointermove", (move) => this.#dragged(move), follow);
-    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, (up) => this.#released(up), follow);
-  }
-
-  #dragged(event) {
-    const before = this.pointers.get(event.pointerId);
-    if (!before) return;
-    const [dx, dy] = [event.clientX - before.clientX, event.clientY - before.clientY];
-    if (!this.moved && Math.hypot(dx, dy) < 4) return;
-    this.moved = true;
-    this.container.classList.add("panning");
-    const other = [...this.pointers].find(([id]) => id !== event.pointerId)?.[1];
-    this.pointers.set(event.pointerId, event);
-    if (!other) {
-      this.#move({ ...this.view, x: this.view.x + dx, y: this.view.y + dy });
-      return;
-    }
-    const box = this.container.getBoundingClientRect();
-    const span = (point) => Math.hypot(point.clientX - other.clientX, point.clientY - other.clientY) || 1;
-    const middle = [(event.clientX + other.clientX) / 2 - box.left, (event.clientY + other.clientY) / 2 - box.top];
-    this.zoom(span(event) / span(before), ...middle);
-  }
-
-  #released(event) {
-    this.pointers.delete(event.pointerId);
-    if (this.pointers.size) return;
-    this.grab.abort();
-    this.grab = null;
-    this.container.classList.remove("panning");
+  #unlit() {
+    this.highlight(null);
+    this.#showFull(null);
   }
 
   #pressed(event) {
     const id = event.target.closest(".node")?.dataset.id;
     if (!id || event.ctrlKey || event.metaKey || event.altKey) return;
+    const go = (other) => () => other && this.focus(other);
     const act = {
       ArrowRight: () => this.focus(this.#nearest(id, this.near.children)),
       ArrowLeft: () => this.focus(this.#nearest(id, this.near.parents)),
-      ArrowDown: () => this.focus(this.#beside(id, 1)),
-      ArrowUp: () => this.focus(this.#beside(id, -1)),
+      ArrowDown: go(this.#beside(id, 1)),
+      ArrowUp: go(this.#beside(id, -1)),
       Enter: () => this.options.onOpen?.(id),
       "+": () => this.zoom(1.3),
       "=": () => this.zoom(1.3),
       "-": () => this.zoom(1 / 1.3),
       0: () => this.fit(true),
-      Escape: () => this.highlight(null),
     }[event.key];
-    if (!act) return;
+    if (this.options.onKey?.(event.key, id)) event.stopPropagation();
+    else if (act) act();
+    else if (event.key === "Escape" && this.lit) this.#unlit();
+    else return;
     event.preventDefault();
-    act();
   }
 
   /** Returns the neighbor at about the same height. */
   #nearest(id, next) {
-    const { y } = this.placed.nodes.get(id);
-    const away = (other) => Math.abs(this.placed.nodes.get(other).y - y);
-    return [...next.get(id)].sort((a, b) => away(a) - away(b))[0];
+    const place = this.placed.nodes.get(id);
+    const away = (other) => Math.abs(this.placed.nodes.get(other).y - place.y);
+    return [...(next.get(id) || [])].sort((a, b) => away(a) - away(b))[0];
   }
 
-  /** Returns the next node up or down in the same column. */
+  /** Returns the next node or title of a frame up or down in the same column. */
   #beside(id, direction) {
-    const here = this.placed.nodes.get(id);
-    const away = ([, place]) => (place.y - here.y) * direction;
-    const column = [...this.placed.nodes].filter((each) => Math.abs(each[1].x - here.x) < MOST / 2 && away(each) > 0);
+    const top = (place) => place.y - place.height / 2;
+    const here = this.#placeOf(id);
+    const away = ([, place]) => (top(place) - top(here)) * direction;
+    const beside = ([, place]) => Math.min(Math.abs(place.x - here.x), Math.abs(place.x - place.width / 2 - here.x + here.width / 2));
+    const column = [...this.placed.nodes, ...this.placed.frames].filter((each) => each[0] !== id && beside(each) < COLUMN && away(each) > 0);
     return column.sort((a, b) => away(a) - away(b))[0]?.[0];
   }
-}
-
-function arrowHead() {
-  const shape = s("path.arrow", { d: "M0 0.8 8 4 0 7.2z" });
-  const marker = { id: "graph-arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
-  return s("defs", null, s("marker", marker, shape));
-}
-
-/** Returns the size of a node by its texts; measuring them would be slow for a thousand nodes. */
-function nodeSize(node) {
-  const letters = Math.max(node.name.length * 7.1, (node.sub || "").length * 5.9);
-  return { width: Math.round(Math.min(MOST, Math.max(LEAST, letters + 56))), height: HEIGHT };
-}
-
-function shorten(text, width) {
-  const letters = Math.floor((width - 46) / 6.9);
-  return text.length <= letters ? text : `${text.slice(0, letters - 1)}…`;
 }

@@ -22,6 +22,7 @@ history.scrollRestoration = "manual";
 
 function open() {
   const now = route();
+  rememberOverview();
   const target = now.parameters.target || null;
   const model = now.view === "query" ? now.model : null;
   if (!store || store.target !== target) {

@@ -3,7 +3,7 @@
 import { h, icon, show } from "../dom.js";
 import { Flow } from "./flow.js";
 import { partsLegend } from "./parts.js";
-import { nodeLink, queryLink, rememberOverview, route, setParameters } from "./router.js";
+import { nodeLink, route, setParameters } from "./router.js";
 import { EmptyCard, historyNote, problemPage } from "./states.js";
 import { Figures, Problems } from "./summary.js";
 import { QueryTable, sortSelect } from "./table.js";
@@ -14,16 +14,14 @@ export class Overview {
     this.container = container;
     this.store = store;
     this.wanted = place;
-    rememberOverview();
-    const { q = "", sort = "" } = route().parameters;
+    const { q = "", sort = "", ...others } = route().parameters;
     this.figures = new Figures((text) => this.setFilter(text));
     this.problems = new Problems((text) => this.setFilter(text));
     this.flow = new Flow({
-      onOpen: (model) => { location.hash = queryLink(model); },
-      onFolder: (folder) => this.setFilter(`folder:${folder}`),
-      onSelect: (node) => { location.hash = nodeLink(node); },
-    });
-    this.table = new QueryTable({ sort, filter: q, onSort: (value) => this.#keep({ sort: value }), details: (model) => this.nodes?.get(model) });
+      onOpen: (node) => { location.hash = nodeLink(node); },
+      onFilter: (text) => this.setFilter(text),
+    }, others);
+    this.table = new QueryTable({ sort, filter: q, onSort: (value) => setParameters({ sort: value }), details: (model) => this.nodes?.get(model) });
     this.input = h("input.input", { type: "search", id: "filter", placeholder: "Filter: name, status:failed, sink:lake …", "aria-label": "Filter queries", autocomplete: "off", spellcheck: "false" });
     this.input.value = q;
     this.input.addEventListener("input", () => this.setFilter(this.input.value, true));
@@ -49,6 +47,11 @@ export class Overview {
     return { scroll: scrollY, model: this.table.focused };
   }
 
+  /** Follows the address. */
+  moved({ parameters }) {
+    this.flow.moved(parameters);
+  }
+
   /** The element that the key `/` focuses. */
   get search() {
     return this.input;
@@ -56,7 +59,7 @@ export class Overview {
 
   setFilter(text, isTyped = false) {
     if (!isTyped) this.input.value = text;
-    this.#keep({ q: text });
+    setParameters({ q: text });
     this.table.filter(text);
     this.#drawCount();
     if (!isTyped) this.queries.scrollIntoView({ block: "nearest" });
@@ -103,11 +106,6 @@ export class Overview {
     this.wanted = null;
     scrollTo(0, scroll);
     if (!model || !this.table.focus(model)) this.container.querySelector("h1").focus({ preventScroll: true });
-  }
-
-  #keep(parameters) {
-    setParameters(parameters);
-    rememberOverview();
   }
 
   #build() {

@@ -46,11 +46,6 @@ export function nodeLink({ id, kind, model }) {
   return kind === "query" ? queryLink(model) : link(`node/${encodeURIComponent(id)}`);
 }
 
-/** Remembers the address of the overview, with its filter and sorting. */
-export function rememberOverview() {
-  overviewAddress = location.hash;
-}
-
 /** Returns the address of the overview as it was left; of this target. */
 export function overviewLink() {
   const { target } = route().parameters;
@@ -71,4 +66,10 @@ export function setParameters(changes, adds = false) {
   const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value)).toString();
   const found = `#/${path}${query ? `?${query}` : ""}`;
   if (found !== location.hash) history[adds ? "pushState" : "replaceState"](null, "", found);
+  rememberOverview();
+}
+
+/** Remembers the address of the overview, with its filter, its sorting and what its graph shows. */
+export function rememberOverview() {
+  if (route().view === "overview") overviewAddress = location.hash;
 }

@@ -12,6 +12,7 @@ const KEYS = [
   ["Ctrl K", "Search queries, views, sources, columns and SQL"],
   ["g o", "Go to the overview"],
   ["↑ ↓", "Move in the table; Enter opens a query"],
+  ["f", "Graph: show only what is near the focused node; Esc shows everything"],
   ["[ ]", "Previous or next tab of a query"],
   ["t", "Dark or light"],
   ["Esc", "Clear the filter, close, or go back to the overview"],
@@ -52,6 +53,7 @@ export class Shell {
     const { project, overview } = this.store;
     this.home.setAttribute("href", overviewLink());
     if (project) {
+      this.home.title = `Overview of ${project.project}`; // the name may be cut
       show(this.name, brandName(project.project));
       this.docs.setAttribute("href", docsLink(project.target));
       this.target.hidden = project.targets.length < 2;

@@ -183,6 +183,8 @@ export class QueryPage {
       else each.removeAttribute("aria-current");
       if (isShown && this.tabs.contains(document.activeElement)) each.focus();
     }
+    const [tabs, chosen] = [this.tabs, this.tabs.querySelector("[aria-current]")].map((element) => element?.getBoundingClientRect());
+    if (chosen) this.tabs.scrollLeft += chosen.left + chosen.width / 2 - tabs.left - tabs.width / 2;
   }
 
   #drawTab() {
