@@ -114,15 +114,20 @@ def test_the_bars_of_both_pages_link_to_each_other(served: Served, open_page: Op
     expect(page.locator(".queries-card")).to_be_visible()
 
 
-def test_docs_of_other_nodes_link_to_their_live_page(shop_page: str, open_page: OpenPage) -> None:
-    """A source, a seed and a view have a link to their node on the live page; a unit test has none."""
-    page = open_page(f"{shop_page}docs/#/node/source.shop.shop.orders")
+@pytest.mark.parametrize("node", ["source.shop.shop.orders", "model.shop.orders_valid", "sink.shop.lake"])
+def test_docs_of_other_nodes_link_to_their_live_page(shop_page: str, open_page: OpenPage, node: str) -> None:
+    """A source, a view and a sink have a live page, which leads back to their docs; a unit test has none."""
+    page = open_page(f"{shop_page}docs/#/node/{node}")
+    name = page.locator("h1").inner_text()
 
-    link = page.locator("main").get_by_role("link", name="Live page")
-    expect(link).to_have_attribute("href", "../#/node/source.shop.shop.orders?target=local")
+    page.locator("main").get_by_role("link", name="Live page").click()
+    expect(page.locator("h1")).to_have_text(name)
+    assert page.url == f"{shop_page}#/node/{node}?target=local"
+    page.locator(".query-head").get_by_role("link", name="Docs").click()
+    expect(page.get_by_role("region", name="Lineage")).to_be_visible()
     page.evaluate("location.hash = '#/node/unit_test.shop.returns.orders'")
     expect(page.locator("h1")).to_have_text("orders")
-    expect(link).to_have_count(0)
+    expect(page.locator("main").get_by_role("link", name="Live page")).to_have_count(0)
 
 
 def test_a_generated_site_links_to_the_page_of_its_target(shop: Path, open_page: OpenPage) -> None:
