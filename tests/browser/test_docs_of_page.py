@@ -16,7 +16,8 @@ from playwright.sync_api import Page, expect
 
 from sqlstream.app.docs.generate import generate_docs
 from sqlstream.app.request import ProjectRequest, UiRequest
-from sqlstream.app.ui.serve import listen, serving
+from sqlstream.app.session.listening import listen
+from sqlstream.app.ui.serve import serving
 from tests.support.browsing import OpenPage
 from tests.support.ui_project import Served, page_of, served_project
 
@@ -114,15 +115,20 @@ def test_the_bars_of_both_pages_link_to_each_other(served: Served, open_page: Op
     expect(page.locator(".queries-card")).to_be_visible()
 
 
-def test_docs_of_other_nodes_link_to_their_live_page(shop_page: str, open_page: OpenPage) -> None:
-    """A source, a seed and a view have a link to their node on the live page; a unit test has none."""
-    page = open_page(f"{shop_page}docs/#/node/source.shop.shop.orders")
+@pytest.mark.parametrize("node", ["source.shop.shop.orders", "model.shop.orders_valid", "sink.shop.lake"])
+def test_docs_of_other_nodes_link_to_their_live_page(shop_page: str, open_page: OpenPage, node: str) -> None:
+    """A source, a view and a sink have a live page, which leads back to their docs; a unit test has none."""
+    page = open_page(f"{shop_page}docs/#/node/{node}")
+    name = page.locator("h1").inner_text()
 
-    link = page.locator("main").get_by_role("link", name="Live page")
-    expect(link).to_have_attribute("href", "../#/node/source.shop.shop.orders?target=local")
+    page.locator("main").get_by_role("link", name="Live page").click()
+    expect(page.locator("h1")).to_have_text(name)
+    assert page.url == f"{shop_page}#/node/{node}?target=local"
+    page.locator(".query-head").get_by_role("link", name="Docs").click()
+    expect(page.get_by_role("region", name="Lineage")).to_be_visible()
     page.evaluate("location.hash = '#/node/unit_test.shop.returns.orders'")
     expect(page.locator("h1")).to_have_text("orders")
-    expect(link).to_have_count(0)
+    expect(page.locator("main").get_by_role("link", name="Live page")).to_have_count(0)
 
 
 def test_a_generated_site_links_to_the_page_of_its_target(shop: Path, open_page: OpenPage) -> None:
@@ -163,17 +169,20 @@ def wait_for(page: Page, condition: Callable[[], bool]) -> None:
         assert time.monotonic() < until
 
 
-def test_docs_that_cannot_be_shown_say_why(shop: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "is_broken", "reason"), [("docs/", True, "does not compile"), ("docs/?target=%3Cb%3E", False, "&lt;b&gt;")]
+)
+def test_docs_that_cannot_be_shown_say_why(shop: Path, path: str, is_broken: bool, reason: str) -> None:
     """A project that has not compiled yet, and an unknown target, have a page with the reason and a way out."""
-    (shop / "models" / "returns.yml").write_text("models: [")
+    if is_broken:
+        (shop / "models" / "returns.yml").write_text("models: [")
 
-    with page_of(shop) as url:
-        for path, reason in (("docs/", "does not compile"), ("docs/?target=%3Cb%3E", "no target `&lt;b&gt;`")):
-            with pytest.raises(urllib.error.HTTPError, match="404") as raised:
-                urllib.request.urlopen(url + path)
-            text = raised.value.read().decode()
-            assert reason in text
-            assert '<a href="/">' in text
+    with page_of(shop) as url, pytest.raises(urllib.error.HTTPError, match="404") as raised:
+        urllib.request.urlopen(url + path)
+    text = raised.value.read().decode()
+    assert reason in text
+    assert "<b>" not in text
+    assert '<a href="/">' in text
 
 
 def test_docs_are_as_safe_as_the_page(shop: Path) -> None:

@@ -49,7 +49,7 @@ export function liveHome() {
   return project.live ? `${project.live}#/` : null;
 }
 
-const LIVE = new Set(["query", "view", "source", "seed"]);
+const LIVE = new Set(["query", "view", "source", "seed", "sink"]);
 
 /** Returns a name for a node that the site may not have. */
 export function nameOf(id) {
