@@ -39,14 +39,9 @@ RUN_SECONDS = 3_600.0
 FAILED, SILENT, RESTARTED, LATE = 3, 7, 11, 13
 """Queries with these numbers (modulo 40) have failed, emit nothing, restart now and then, or have late rows."""
 
-ERROR = {
-    "code": "query-failed",
-    "message": 'the query failed in batch 41: NumberFormatException: For input string: "n/a"',
-    "why": "a value of `amount` is not a number",
-    "fix": "use try_cast(amount as double)",
-    "severity": "error",
-    "location": {"path": "models/orders/query_003.sql", "line": 4, "column": 5},
-}
+FAILED_AGO = 720.0
+"""How many seconds ago queries have failed."""
+
 SILENCE = {"cause": "watermark", "text": "3 batches read rows, but the watermark has not reached the end of a window"}
 
 
@@ -116,6 +111,28 @@ def _model(domain: str, number: int) -> str:
         f"from {{{{ ref('{domain}_clean') }}}} WATERMARK at DELAY OF INTERVAL 10 MINUTES\n"
         "group by window(at, '1 minute'), kind\n"
     )
+
+
+def error_of(number: int) -> dict[str, Any]:
+    """Returns the failure of a query: at its last line, or in its view if it has restarted since."""
+    domain, name = DOMAINS[number % len(DOMAINS)], name_of(number)
+    file, line, column = (f"{domain}_clean", 1, 18) if number % 40 == RESTARTED else (name, 4, 7)
+    return {
+        "code": "query-failed",
+        "message": f"the query of `{name}` failed in batch 41",
+        "why": "Spark reports: The value 'n/a' of the type STRING cannot be cast to DOUBLE because it is malformed",
+        "fix": "use try_cast(amount as double)",
+        "severity": "error",
+        "location": {"path": f"models/{domain}/{file}.sql", "line": line, "column": column},
+        "failure": {
+            "batch": 41,
+            "file": f"/data/{domain}/2024-03-04 12.json",
+            "position": None,
+            "row": '{"id": "a", "kind": "new", "amount": "n/a"}',
+            "value": "'n/a'",
+            "sql": "cast(amount as double)",
+        },
+    }
 
 
 def iso(seconds: float) -> str:
@@ -202,8 +219,10 @@ def entry(number: int, line: dict[str, Any], status: str = "running") -> dict[st
         "trigger": "30 seconds",
         "output": f"/data/observed/{model}",
         "checkpoint": f"/data/observed/queries/{model}/v{1 + number % 3}/checkpoint",
-        "error": ERROR if has_failed else None,
-        "last_failure": ERROR if has_failed or number % 40 == RESTARTED else None,
+        "error": error_of(number) if has_failed else None,
+        "last_failure": error_of(number) if has_failed or number % 40 == RESTARTED else None,
+        "failed_at": iso(time.time() - FAILED_AGO) if has_failed or number % 40 == RESTARTED else None,
+        "retry": None,
         "silence": SILENCE if is_silent else None,
         "newest_event": line["newest_event"],
         "newest_event_at": line["started_at"] if line["newest_event"] else None,
@@ -238,7 +257,7 @@ def _new_run(history: History) -> RunLines:
 
 
 def _restart(number: int, at: float) -> Iterator[EventRow]:
-    detail = json.dumps({"attempt": 1, "attempts": 5, "delay_seconds": 5.0, "finding": ERROR})
+    detail = json.dumps({"attempt": 1, "attempts": 5, "delay_seconds": 5.0, "finding": error_of(number)})
     yield EventRow(name_of(number), int(at * 1000), "failed", detail)
     yield EventRow(name_of(number), int(at * 1000) + 5_000, "restarted", json.dumps({"restarts": 1}))
 

@@ -30,11 +30,31 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Where a query failed: its `batch`; the `file`, or the `position` in a topic, of the row; the `row` and the
+    `value` as Spark prints them; and the `sql` of the expression. None if the error does not have it.
+    """
+
+    batch: int | None = None
+    file: str | None = None
+    position: str | None = None
+    row: str | None = None
+    value: str | None = None
+    sql: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("file", "position", "row", "value", "sql"):
+            text = getattr(self, name)
+            object.__setattr__(self, name, _one_line(text) if text else None)
+
+
+@dataclass(frozen=True)
 class Finding:
     """One located problem. It is printed as three lines: where and what, why, and how to fix it. A `BRIEF` finding is
     printed as the first line only. Each text is cut to one printable line of `LONGEST_LINE` characters.
 
-    If `location` is in a macro, `calls` are the lines of the model that led there, outermost first.
+    If `location` is in a macro, `calls` are the lines of the model that led there, outermost first. `failure` is set
+    if a query has failed.
     """
 
     code: str
@@ -44,12 +64,11 @@ class Finding:
     location: Location | None = None
     severity: Severity = Severity.ERROR
     calls: tuple[Location, ...] = ()
+    failure: Failure | None = None
 
     def __post_init__(self) -> None:
         for name in ("message", "why", "fix"):
-            text = printable(getattr(self, name))
-            shown = text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…"
-            object.__setattr__(self, name, shown)
+            object.__setattr__(self, name, _one_line(getattr(self, name)))
 
     @property
     def head(self) -> str:
@@ -73,7 +92,13 @@ class Finding:
             "fix": self.fix,
             "location": None if self.location is None else asdict(self.location),
             "calls": [asdict(call) for call in self.calls],
+            **({} if self.failure is None else {"failure": asdict(self.failure)}),
         }
+
+
+def _one_line(text: str) -> str:
+    line = printable(text)
+    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"
 
 
 class SqlstreamError(Exception):

@@ -180,6 +180,12 @@ def _replaced(path: Path, kind: FileKind) -> tuple[sqlite3.Connection, str | Non
             return open_usable(path, kind), problem
 
 
+def files_set_aside(path: Path) -> tuple[Path, ...]:
+    """Returns the unusable files that `set_aside` has renamed, the newest last."""
+    found = path.parent.glob(f"{path.name}.[0-9]*Z")
+    return tuple(sorted(each for each in found if each.is_file()))
+
+
 def set_aside(path: Path, kind: FileKind, why: str) -> str:
     """Renames an unusable file with its side files. Returns a sentence about it, in which `why` follows the name."""
     aside = path.with_name(f"{path.name}.{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%fZ}")

@@ -88,11 +88,21 @@ def changed_queries(connection: sqlite3.Connection, after: int) -> tuple[StoredQ
     return tuple(replace(query, entry=json.loads(str(query.entry)) if query.entry else {}) for query in found)
 
 
-def first_batch_ms(connection: sqlite3.Connection) -> int | None:
-    """Returns the start of the oldest rollup, None without any."""
+def first_batch_ms(connection: sqlite3.Connection, target: str) -> int | None:
+    """Returns the start of the oldest rollup of a target, None without any."""
     first = "SELECT min(at) FROM rollups WHERE query = queries.id AND size = ?"  # one look into the index per query
-    row = connection.execute(f"SELECT min(({first})) FROM queries", [HOURS_2]).fetchone()
+    row = connection.execute(f"SELECT min(({first})) FROM queries WHERE target = ?", [HOURS_2, target]).fetchone()
     return None if row[0] is None else int(row[0]) * 1000
+
+
+def lacks_batches(connection: sqlite3.Connection, target: str) -> bool:
+    """Returns whether a query of a target had batches that the history never had. Of those that it has removed, it still
+    has rollups.
+    """
+    before = "SELECT 1 FROM rollups WHERE query = queries.id AND size = ? AND (at + size) * 1000 <= at_ms"
+    first = f"SELECT batch_id > 0 AND NOT EXISTS({before}) FROM batches WHERE query = queries.id ORDER BY at_ms LIMIT 1"
+    statement = f"SELECT EXISTS(SELECT 1 FROM queries WHERE target = ? AND ({first}))"
+    return bool(connection.execute(statement, [target, HOURS_2]).fetchone()[0])
 
 
 def latest_batches(

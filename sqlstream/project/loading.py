@@ -146,6 +146,7 @@ def _load(
         version=settings.document.version,
         target=settings.target,
         target_names=settings.target_names,
+        default_target=settings.default_target,
         vars=settings.vars,
         sources=sources,
         sinks=sinks,

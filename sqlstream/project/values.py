@@ -295,6 +295,7 @@ class Project:
     seeds: tuple[Seed, ...]
     models: tuple[ModelFile, ...]
     macros: tuple[MacroFile, ...]
+    default_target: str = ""
     rules: Mapping[str, str] = field(default_factory=dict)
     written_vars: Mapping[str, object] = field(default_factory=dict)
     selectors: tuple[Selector, ...] = ()

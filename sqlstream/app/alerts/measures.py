@@ -219,7 +219,9 @@ class Measures:
 
 
 def _reason(finding: Finding) -> str:
-    return f"{finding.message}; {finding.why}"[:LONGEST_REASON]
+    text, failure = f"{finding.message}; {finding.why}", finding.failure
+    place = None if failure is None else failure.file or failure.position
+    return (f"{text}; in {place}" if place and place not in text else text)[:LONGEST_REASON]
 
 
 def _compared(value: float, rule: AlertRule) -> Reading:

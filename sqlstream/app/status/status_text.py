@@ -116,13 +116,14 @@ def _violations(query: QueryWithStatus) -> Iterator[str]:
 
 
 def _notes(query: QueryWithStatus, now: datetime) -> Iterator[str]:
-    error, failure = (query.entry.get(key) for key in ("error", "last_failure"))
+    error, failure, at = (query.entry.get(key) for key in ("error", "last_failure", "failed_at"))
     if isinstance(error, Mapping):
-        yield f"{query.model} failed {_ago(query.entry['heard_at'], now)}\n{recorded_finding_text(error)}"
+        yield f"{query.model} failed {_ago(at or query.entry['heard_at'], now)}\n{recorded_finding_text(error)}"
     elif isinstance(failure, Mapping):
         restarts = plural(query.entry.get("restarts"), "restart")
         again = f"has had {restarts}" if query.entry.get("restarts") else "has failed"
-        yield f"{query.model} {again}; its last error was\n{recorded_finding_text(failure)}"
+        when = f", {_ago(at, now)}," if at else ""
+        yield f"{query.model} {again}; its last error{when} was\n{recorded_finding_text(failure)}"
 
 
 def recorded_finding_text(finding: Mapping[str, Any]) -> str:
@@ -130,7 +131,17 @@ def recorded_finding_text(finding: Mapping[str, Any]) -> str:
     place = finding.get("location")
     where = f"{place['path']}:{place['line']}:{place['column']}: " if isinstance(place, Mapping) else ""
     head = f"{where}[{finding.get('code')}] {finding.get('message')}"
-    return f"{head}\n  why: {finding.get('why')}\n  fix: {finding.get('fix')}"
+    return f"{head}\n  why: {finding.get('why')}{_input_text(finding)}\n  fix: {finding.get('fix')}"
+
+
+def _input_text(finding: Mapping[str, Any]) -> str:
+    """Returns the line with the file, or the position in a topic, of the row at which a query failed, if the finding
+    does not name it elsewhere.
+    """
+    failure = finding.get("failure")
+    found = (failure.get("file") or failure.get("position")) if isinstance(failure, Mapping) else None
+    is_named = found is None or found in f"{finding.get('message')} {finding.get('why')}"
+    return "" if is_named else f"\n  in: {found}"
 
 
 def _ago(time: str, now: datetime) -> str:

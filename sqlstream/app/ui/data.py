@@ -29,9 +29,11 @@ from sqlstream.app.ui.query_page import query_page
 from sqlstream.app.ui.sample import Sample, sample_of
 from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import FindingsError, UsageError
-from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms
+from sqlstream.history.database import files_set_aside
+from sqlstream.history.reads import Page, batch_rows, events_of, first_batch_ms, lacks_batches
 from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.store import History
+from sqlstream.project.wording import nearest
 from sqlstream.report.findings import finding_text, sort_findings
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.tracked_run import LiveStatus
@@ -159,8 +161,10 @@ class ProjectData:
     def _check_target(self, target: str) -> None:
         known = {run.target for run in self._overviews.live.runs_of(None)}
         known |= {name for name, _ in self._overviews.live.queries} | {self._request.target}
-        if target not in known and target not in self._seen(self._request.target).targets:
-            raise UnknownQueryError(f"there is no target `{target}`")
+        declared = self._seen(self._request.target).targets
+        if declared and target not in known and target not in declared:  # a project with errors declares none
+            names = sorted(name for name in {*known, *declared} if name)
+            raise UnknownQueryError(f"there is no target `{target}`", "target", targets=names)
 
     def project(self, target: str | None) -> Json:
         """Returns the project, its targets and its runs."""
@@ -168,7 +172,7 @@ class ProjectData:
         name = self._name(target)
         seen = self._seen(name)
         with self.history.reading() as connection:
-            since = first_batch_ms(connection)
+            since, is_cut = first_batch_ms(connection, name or ""), lacks_batches(connection, name or "")
         live = self._overviews.live
         with self._lock:
             ran = {run.target for run in live.runs_of(None) if run.target}
@@ -178,9 +182,16 @@ class ProjectData:
             "sqlstream_version": __version__,
             "target": name,
             "targets": sorted({*seen.targets, *ran}),
+            "targets_with_runs": sorted(ran),
+            # without a default, each command names its target
+            "default_target": seen.default_target if self._request.target is None else None,
+            "compiles": seen.loaded is not None,
+            "served_by": "ui" if self._own_history is not None else "run",
             "runs": runs,
             "problems": self._problems(seen, runs),
             "has_history_since": since,
+            "lacks_earlier_batches": is_cut,
+            "set_aside": [path.name for path in files_set_aside(self.history.path)],
         }
 
     def _problems(self, seen: SeenProject, runs: list[dict[str, Any]]) -> list[str]:
@@ -237,10 +248,22 @@ class ProjectData:
         shape = seen.shape.queries.get(model)
         with self._lock:
             now = self._overviews.of(name).queries.get(model)
-        if shape is None and now is None:
-            raise UnknownQueryError(f"there is no query `{model}`")
-        page = {"model": model, "problems": []} if shape is None else query_page(seen, self._view(name).request, shape)
-        return {**page, "target": name, "now": now}
+        if shape is not None:
+            return {**query_page(seen, self._view(name).request, shape), "target": name, "now": now}
+        unknown = self._unknown_query(name, model)
+        with self._lock:
+            now = self._overviews.removed(name, model)
+        if now is None:
+            raise unknown
+        missing = {"is_removed": seen.loaded is not None, "similar": unknown.similar}
+        return {"model": model, "problems": [], **missing, "target": name, "now": now}
+
+    def _unknown_query(self, target: str | None, model: str) -> UnknownQueryError:
+        """Returns the error about a query that does not exist, with similar ones and the targets that have it."""
+        shapes, queries = self._seen(target).shape.queries, self._overviews.live.queries
+        similar = nearest(model, (name for name in shapes if name != model), count=5, likeness=0.5)
+        targets = sorted(name for name, found in queries if found == model and name != (target or ""))
+        return UnknownQueryError(f"there is no query `{model}`", "query", model, targets, similar)
 
     def node(self, target: str | None, unique_id: str) -> Json:
         """Returns everything about one node of the graph that does not change with each batch."""
@@ -266,7 +289,7 @@ class ProjectData:
         name = self._name(target)
         live = self._overviews.live.queries.get((name or "", model))
         if live is None and model not in self._seen(name).shape.queries:
-            raise UnknownQueryError(f"there is no query `{model}`")
+            raise self._unknown_query(name, model)
         return live.number if live is not None else 0
 
     def batches(self, target: str | None, model: str, span: Span) -> Json:
@@ -288,7 +311,7 @@ class ProjectData:
         seen = self._seen(name)
         shape = seen.shape.queries.get(model)
         if shape is None:
-            raise UnknownQueryError(f"there is no query `{model}`")
+            raise self._unknown_query(name, model)
         if seen.loaded is None:
             return Sample(note="the project does not compile").as_json()
         live = self._overviews.live.queries.get((name or "", model))

@@ -186,7 +186,7 @@ class LiveQuery:
 
 _ENTRY_NAMES = (
     *("unique_id", "kind", "trigger", "sink", "output", "batches", "started_at", "duration_seconds"),
-    *("newest_event", "newest_event_at", "error", "last_failure"),
+    *("newest_event", "newest_event_at", "error", "last_failure", "failed_at", "retry"),
     *COUNTED,
     *(figure.name for figure in FIGURES if figure.of_query),
 )

@@ -155,8 +155,13 @@ class Overviews:
     def _query_now(self, shape: ProjectShape, target: str | None, model: str) -> QueryNow | None:
         """Returns a query as it is now, None if it belongs to a model that was removed."""
         query = shape.queries.get(model)
-        if query is None and shape.queries:
-            return None
+        return None if query is None and shape.queries else self._last_of(query, target, model)
+
+    def removed(self, target: str | None, model: str) -> QueryNow | None:
+        """Returns a query that the graph does not have, as its newest run left it. None if it has not run."""
+        return self._last_of(None, target, model)
+
+    def _last_of(self, query: QueryShape | None, target: str | None, model: str) -> QueryNow | None:
         live = self.live.queries.get((target or "", model))
         has_tests = query is not None and query.entry.get("quarantine") is not None
         if live is None:

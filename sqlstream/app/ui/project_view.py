@@ -31,6 +31,7 @@ class SeenProject:
     name: str
     target: str | None
     targets: tuple[str, ...] = ()
+    default_target: str | None = None
     shape: ProjectShape = field(default_factory=ProjectShape)
     manifest: Mapping[str, Any] = field(default_factory=dict)
     loaded: Loaded | None = None
@@ -80,7 +81,7 @@ class ProjectView:
             shape = shape_of(manifest) if manifest else ProjectShape()
         except (KeyError, TypeError, AttributeError):  # of another version
             manifest, shape = {}, ProjectShape()
-        return SeenProject(name, self.request.target, (), shape, manifest, None, findings, problem)
+        return SeenProject(name, self.request.target, (), None, shape, manifest, None, findings, problem)
 
     def _stored_manifest(self) -> Mapping[str, Any]:
         try:
@@ -95,5 +96,12 @@ def _compiled(attempt: LoadAttempt, loaded: Loaded) -> SeenProject:
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
     shape = shape_of(manifest)
     return SeenProject(
-        project.name, project.target.name, project.target_names, shape, manifest, loaded, attempt.findings
+        project.name,
+        project.target.name,
+        project.target_names,
+        project.default_target,
+        shape,
+        manifest,
+        loaded,
+        attempt.findings,
     )

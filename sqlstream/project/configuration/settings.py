@@ -12,7 +12,14 @@ from sqlstream.codes import CODES, LOWERABLE
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.configuration.documents import ProjectDocument
-from sqlstream.project.configuration.target import RequestedTarget, Target, build_target, choose_target, target_names
+from sqlstream.project.configuration.target import (
+    RequestedTarget,
+    Target,
+    build_target,
+    choose_target,
+    default_target,
+    target_names,
+)
 from sqlstream.project.configuration.templates import (
     PROJECT_RULES,
     TARGET_RULES,
@@ -43,6 +50,7 @@ class Settings:
     written: YamlMapping
     target: Target
     target_names: tuple[str, ...]
+    default_target: str
     vars: Mapping[str, object]
     render: RenderYaml
 
@@ -124,7 +132,8 @@ def _finish(
     if problem:
         findings.append(problem)
     findings.extend(wrong_rules(finished))
-    return Settings(document, finished, written, chosen, target_names(finished), variables, render)
+    names, default = target_names(finished), default_target(finished)
+    return Settings(document, finished, written, chosen, names, default, variables, render)
 
 
 def _render_target(node: YamlMapping, name: str, render: RenderYaml, findings: list[Finding]) -> YamlMapping:

@@ -73,20 +73,26 @@ def choose_target(project: YamlMapping, requested: RequestedTarget, findings: li
     rendered.
     """
     names = target_names(project)
-    default = project.get("default_target")
-    default_name = None if default is None else plain(default)
+    name = requested.name or default_target(project)
     if requested.name:
-        name, why = requested.name, f"{requested.named_by} names it"
-    elif default_name is not None:
-        name, why = str(default_name), "`default_target` names it"
+        why = f"{requested.named_by} names it"
+    elif project.get("default_target") is not None:
+        why = "`default_target` names it"
     else:
-        name = names[0] if len(names) == 1 else DEFAULT_TARGET
         why = "it is the default if neither --target nor `default_target` is set"
     if name in names:
         return name
     place = "targets" if requested.name else "default_target"
     findings.append(_unknown_target(name, why, names, locate(project, (place,))))
     return None
+
+
+def default_target(project: YamlMapping) -> str:
+    """Returns the name of the target to use if none is requested. The project may not have it."""
+    default, names = project.get("default_target"), target_names(project)
+    if default is not None:
+        return str(plain(default))
+    return names[0] if len(names) == 1 else DEFAULT_TARGET
 
 
 def target_names(project: YamlMapping) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.jvm.plans import rows_of_failed_batch
 from sqlstream.spark.queries.connections import ask_servers, servers_of
+from sqlstream.spark.queries.failed_input import failure_of_input
 from sqlstream.spark.queries.prepare import PreparedQuery
 from sqlstream.spark.queries.query_run import QueryRun
 from sqlstream.spark.reading.corrupt_errors import (
@@ -87,8 +88,13 @@ AHEAD_SECONDS = 86_400.0
 
 
 def failure_finding(run: QueryRun, error: Exception, secrets: Secrets) -> Finding:
-    """Returns the finding for `error`, which ended the query of `run`."""
-    model, batch = run.order.query.model, _failed_batch(run)
+    """Returns the finding for `error`, which ended the query of `run`, with what is known of the row and its file."""
+    batch = _failed_batch(run)
+    return replace(_finding(run, batch, error, secrets), failure=failure_of_input(error, batch, secrets))
+
+
+def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secrets) -> Finding:
+    model = run.order.query.model
     what = f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}"
     place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
     # each of these knows one kind of error, and says more about it than Spark's message

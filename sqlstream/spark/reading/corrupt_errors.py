@@ -105,7 +105,7 @@ def read_corrupt_record(error: BaseException) -> BadRecord | None:
         return None
     innermost = causes[-1]
     reason = "" if (innermost.condition or "").startswith(_RECORD) else _reason(innermost.message)
-    return CorruptRecord(_plain(files[0]), " ".join(records[0].split()), reason)
+    return CorruptRecord(plain_file(files[0]), " ".join(records[0].split()), reason)
 
 
 def _corrupt_message(cause: Cause) -> CorruptMessage | None:
@@ -125,7 +125,7 @@ def _refused_record(cause: Cause) -> RefusedRecord | None:
     text = cause.parameters.get("errorMessage", "") if cause.condition == _RAISED else ""
     start, *parts = text.split("\n", 3)
     is_refused = start in (CORRUPT_RECORD, NEW_FIELD) and len(parts) == 3
-    return RefusedRecord(start, parts[0], _plain(parts[1]), parts[2]) if is_refused else None
+    return RefusedRecord(start, parts[0], plain_file(parts[1]), parts[2]) if is_refused else None
 
 
 def _violating_rows(cause: Cause) -> ViolatingRows | None:
@@ -258,7 +258,7 @@ def _reason(text: str) -> str:
     return first.strip().rstrip(".;")
 
 
-def _plain(file: str) -> str:
+def plain_file(file: str) -> str:
     """Returns the path of a local file, the URI of any other."""
     parts = urlsplit(file)
     return unquote(parts.path) if parts.scheme == "file" else file

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from sqlstream.errors import Finding
@@ -46,9 +46,19 @@ class LiveStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class Retry:
+    """The restart number `attempt` in a row, of at most `attempts`, which is due `at` a time."""
+
+    attempt: int
+    attempts: int
+    at: datetime
+
+
+@dataclass(frozen=True)
 class TrackedQuery:
     """One query of a run: its status, its start time, and its figures. `failure` is the last of its `failures`, also if
-    the query runs again. `result` is None until the query ends. `alerts` has the last change of each alert by its kind.
+    the query runs again, and `failed_at` its time. `retry` is set while the query waits for its restart. `result` is
+    None until the query ends. `alerts` has the last change of each alert by its kind.
     """
 
     query: SelectedQuery
@@ -62,6 +72,8 @@ class TrackedQuery:
     silence: Silence | None = None
     waits: bool = False
     failure: Finding | None = None
+    failed_at: datetime | None = None
+    retry: Retry | None = None
     result: QueryResult | None = None
     alerts: Mapping[str, AlertChanged] = field(default_factory=dict)
 
@@ -122,6 +134,8 @@ class TrackedQuery:
             "error": None if error is None else error.as_json(),
             "reason": None if self.result is None else self.result.reason,
             "last_failure": None if self.failure is None else self.failure.as_json(),
+            "failed_at": None if self.failed_at is None else utc_text(self.failed_at),
+            "retry": None if self.retry is None else {**asdict(self.retry), "at": utc_text(self.retry.at)},
             "silence": None if silence is None else silence.as_json(),
             "alerts": [
                 {"alert": each.alert, "message": each.message, "since": each.since} for each in self.open_alerts
@@ -236,14 +250,24 @@ def _follow_query(query: TrackedQuery, event: RunEvent, now: datetime) -> Tracke
     if isinstance(event, AlertChanged):
         return replace(query, alerts={**query.alerts, event.alert: event})
     if isinstance(event, QueryRestarting):
-        failures = query.failures + 1
-        return replace(query, status=LiveStatus.RESTARTING, failure=event.finding, failures=failures, waits=False)
+        return replace(
+            query,
+            status=LiveStatus.RESTARTING,
+            failure=event.finding,
+            failures=query.failures + 1,
+            failed_at=now,
+            retry=Retry(event.attempt, event.attempts, now + timedelta(seconds=event.delay_seconds)),
+            waits=False,
+        )
     if isinstance(event, QueryResumed):
-        return replace(query, status=LiveStatus.RUNNING, restarts=event.restarts)
+        return replace(query, status=LiveStatus.RUNNING, restarts=event.restarts, retry=None)
     if isinstance(event, QueryResult):
         failures = query.failures + (event.status is Status.ERROR)
-        failure = event.finding or query.failure
-        return replace(query, status=event.status, result=event, failure=failure, failures=failures)
+        failure, failed_at = event.finding or query.failure, query.failed_at
+        if event.finding is not None and query.retry is None:  # not stopped while it waited for its restart
+            failed_at = now
+        ended = replace(query, status=event.status, result=event, failure=failure, failures=failures)
+        return replace(ended, failed_at=failed_at, retry=None)
     return query
 
 

@@ -50,8 +50,8 @@ EVENT_STREAM = "text/event-stream"
 UPDATE_SECONDS = 1.0
 """How often browsers get updates."""
 
-COMMENT_SECONDS = 15.0
-"""How often a browser gets at least a comment, so that proxies keep the connection."""
+ALIVE_SECONDS = 15.0
+"""How often a browser gets at least a message, so that proxies keep the connection, and it notices its loss."""
 
 MAX_WAITING = 30
 """The most updates that wait for a slow browser. Then it gets a request to reload."""
@@ -244,7 +244,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _unknown(request: Request, error: Exception) -> Response:
     del request
-    return Response(to_json({"error": str(error)}), 404, media_type="application/json")
+    return Response(to_json({"error": str(error), **vars(error)}), 404, media_type="application/json")
 
 
 @dataclass(eq=False)  # a set holds each browser, also two with the same query
@@ -290,9 +290,9 @@ class LiveUpdates:
             yield sent("hello", {"time": utc_now()})
             while not self._closing.is_set():
                 try:
-                    yield await asyncio.wait_for(browser.waiting.get(), COMMENT_SECONDS)
+                    yield await asyncio.wait_for(browser.waiting.get(), ALIVE_SECONDS)
                 except TimeoutError:
-                    yield b": still here\n\n"
+                    yield sent("alive", {})
         finally:
             self._browsers.discard(browser)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,7 +10,20 @@ Json = Mapping[str, Any]
 
 
 class UnknownQueryError(Exception):
-    """There is no such target or query; the message is for the user."""
+    """There is no such target or query; the message is for the user. `unknown` is `target`, `query`, or None for
+    something else. `targets` are those that exist, or those with this `query`, and `similar` are similar queries.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        unknown: str | None = None,
+        query: str | None = None,
+        targets: Sequence[str] = (),
+        similar: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.unknown, self.query, self.targets, self.similar = unknown, query, tuple(targets), tuple(similar)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,23 @@ def test_a_failure_is_kept_after_a_restart() -> None:
     assert orders(*failing, QueryResumed("orders", 1), RESULT).failure == FAILURE
 
 
+def test_a_failure_has_its_time_and_its_restart() -> None:
+    """A query that waits for its restart has the time of both; afterwards only that of the failure stays."""
+    failing = (STARTED, QueryRestarting("orders", 2, 3, 5.0, FAILURE))
+    waiting = orders(*failing).as_json(NOON)
+    assert waiting["failed_at"] == utc_text(NOON + timedelta(seconds=2))
+    assert waiting["retry"] == {"attempt": 2, "attempts": 3, "at": utc_text(NOON + timedelta(seconds=7))}
+
+    again = orders(*failing, QueryResumed("orders", 1)).as_json(NOON)
+    assert (again["failed_at"], again["retry"]) == (waiting["failed_at"], None)
+    failed = replace(RESULT, status=Status.ERROR, finding=FAILURE)
+    stopped = orders(*failing, failed).as_json(NOON)
+    assert (stopped["failed_at"], stopped["retry"]) == (waiting["failed_at"], None)
+    last = orders(*failing, QueryResumed("orders", 1), failed).as_json(NOON)
+    assert last["failed_at"] == utc_text(NOON + timedelta(seconds=4))
+    assert orders(STARTED).as_json(NOON)["failed_at"] is None
+
+
 def test_a_silence_ends_with_the_next_row() -> None:
     """A reason for silence is kept until the next row, and after the end unless the query failed."""
     silent = QuerySilent("orders", Silence(Cause.FILTERED, "nothing passes"), True)

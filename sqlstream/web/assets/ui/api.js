@@ -20,17 +20,20 @@ export async function get(path, parameters, signal) {
     throw new Error("sqlstream does not answer. Is `sqlstream ui` still running?");
   }
   if (answer.ok) return answer.json();
-  throw new Error(await reason(answer));
+  throw await refusal(answer);
 }
 
-async function reason(answer) {
-  if (answer.status === 401) return "The token is missing or wrong. Open the URL that sqlstream has printed.";
+/** Returns the error of a refused request, with its `status` and what the server says about it as `details`. */
+async function refusal(answer) {
   const text = await answer.text();
+  let details = {};
   try {
-    return JSON.parse(text).error;
+    details = JSON.parse(text);
   } catch {
-    return text.trim() || `The server answered ${answer.status}.`;
+    details = { error: text.trim() || `The server answered ${answer.status}.` };
   }
+  if (answer.status === 401) details.error = "The token is missing or wrong. Open the URL that sqlstream has printed.";
+  return Object.assign(new Error(details.error), { status: answer.status, details });
 }
 
 /** Returns the path of a query's data. */

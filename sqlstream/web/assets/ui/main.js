@@ -1,6 +1,7 @@
 // Starts the page: one view at a time, by the address.
 
 import { h, readSetting, show } from "../dom.js";
+import { ConnectionNotice } from "./connection.js";
 import { NodePage } from "./node.js";
 import { Overview } from "./overview.js";
 import { QueryPage } from "./query/page.js";
@@ -10,6 +11,8 @@ import { Store } from "./store.js";
 
 const container = document.getElementById("main");
 const shell = new Shell(document.getElementById("bar"));
+const connection = new ConnectionNotice();
+container.before(connection.element);
 let store = null;
 let view = null;
 let shown = null;
@@ -26,6 +29,7 @@ function open() {
     store?.close();
     store = new Store(target);
     shell.follow(store);
+    connection.follow(store);
     store.start(model);
   } else {
     store.watch(model);

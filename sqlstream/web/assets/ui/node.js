@@ -6,7 +6,7 @@ import { showDescription } from "./description.js";
 import { exact, known, lag, lagTitle, NONE, rate, seconds } from "./format.js";
 import { batchText, freshness, freshnessTitle } from "./freshness.js";
 import { backLink, docsLink, nodeLink, queryLink } from "./router.js";
-import { card, columnsTable, sqlTab, table } from "./query/sections.js";
+import { card, columnsTable, scrollToMark, sqlTab, table } from "./query/sections.js";
 import { problemPage } from "./states.js";
 import { isAlive, stateOf, statusBadge } from "./status.js";
 
@@ -56,6 +56,7 @@ export class NodePage {
     this.rows = page.queries.map((model) => new QueryRow(model, page));
     this.#drawBody();
     this.#drawNow();
+    scrollToMark(this.body);
   }
 
   #drawBody() {

@@ -4,6 +4,7 @@ import { h, icon, show } from "../dom.js";
 import { Flow } from "./flow.js";
 import { partsLegend } from "./parts.js";
 import { nodeLink, queryLink, rememberOverview, route, setParameters } from "./router.js";
+import { EmptyCard, historyNote, problemPage } from "./states.js";
 import { Figures, Problems } from "./summary.js";
 import { QueryTable, sortSelect } from "./table.js";
 
@@ -64,7 +65,7 @@ export class Overview {
   update(change) {
     const { overview, error } = this.store;
     if (!overview) {
-      if (error) show(this.container, problemPage(error.message, () => this.store.load()));
+      if (error) show(this.container, problemPage(error, () => this.store.load()));
       return;
     }
     if (change.batches || change.connection) return;
@@ -83,8 +84,11 @@ export class Overview {
     if (change.project && this.store.project) document.title = `${this.store.project.project} · sqlstream`;
     this.figures.update(queries);
     this.problems.update(queries, this.store.project?.problems || []);
-    if (change.project) return;
-    this.empty.hidden = Object.values(queries).some((query) => query.status);
+    this.empty.update(queries, this.store.project);
+    if (change.project) {
+      show(this.history, historyNote(this.store.project));
+      return;
+    }
     this.table.update(queries, change.queries || null);
     this.#drawCount();
     this.flow.overview = overview;
@@ -107,10 +111,9 @@ export class Overview {
   }
 
   #build() {
-    this.empty = h("section.card.empty", { hidden: true }, h("h2", null, "Nothing has run yet"),
-      h("p", null, "Start the queries of this project in another terminal. This page updates by itself."),
-      h("pre.code", null, "sqlstream run"));
-    show(this.container, h("h1.visually-hidden", { tabindex: -1 }, "Overview"), this.figures.element, this.empty, this.problems.element, this.queries, this.flow.element);
+    this.empty = new EmptyCard();
+    this.history = h("p.history-note");
+    show(this.container, h("h1.visually-hidden", { tabindex: -1 }, "Overview"), this.figures.element, this.empty.element, this.problems.element, this.queries, this.flow.element, this.history);
   }
 
   /** Lays out the graph after the table is painted. */
@@ -136,10 +139,4 @@ export class Overview {
     event.preventDefault();
     event.stopPropagation();
   }
-}
-
-/** Returns a page that says what went wrong. */
-export function problemPage(text, retry) {
-  return h("section.card.empty", { role: "alert" }, h("h1", null, "This cannot be shown"), h("p", null, text),
-    retry ? h("button.button", { type: "button", onclick: retry }, "Try again") : null);
 }

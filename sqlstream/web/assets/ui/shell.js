@@ -70,7 +70,7 @@ export class Shell {
     if (!this.store) return;
     const { state, since } = this.store.connection;
     const lost = `Disconnected since ${localTime(since)} (${seconds(Math.round((Date.now() - since) / 1000))}), reconnecting…`;
-    const text = { live: "Live", connecting: "Connecting…", lost, paused: `Paused since ${localTime(since)}` }[state];
+    const text = { live: "Live", connecting: "Connecting…", lost, paused: `Paused since ${localTime(since)}`, locked: "Needs a token", refused: "Not connected" }[state];
     this.connection.dataset.state = state;
     const label = state === "paused" ? "Continue live updates" : "Pause live updates";
     if (this.pause.title !== label) {
@@ -78,7 +78,6 @@ export class Shell {
       this.pause.title = label;
       this.pause.setAttribute("aria-label", label);
     }
-    document.documentElement.classList.toggle("disconnected", state === "lost");
     if (this.connection.textContent === text) return;
     show(this.connection, h("i", { "aria-hidden": "true" }), h("span", null, text));
     this.connection.title = state === "live" ? `Updates arrive once a second. Times are those of ${Intl.DateTimeFormat().resolvedOptions().timeZone}.` : text;

@@ -5,6 +5,8 @@ import { address, get } from "./api.js";
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 15_000;
 const TICK_MS = 1_000;
+const SILENT_MS = 45_000; // the server says every 15 seconds that it is alive
+const PROBE_MS = 5_000;
 const OVERLAP_MS = 600_000; // batches that began before this page was opened, and end later
 
 /**
@@ -30,7 +32,7 @@ export class Store {
     this.model = model;
     this.#connect();
     this.load();
-    this.ticks = setInterval(() => { if (!document.hidden && this.connection.state === "live") this.#tell({ tick: true }); }, TICK_MS);
+    this.ticks = setInterval(() => this.#tick(), TICK_MS);
   }
 
   /** Ends everything. */
@@ -94,6 +96,12 @@ export class Store {
     }
   }
 
+  #tick() {
+    if (this.connection.state !== "live") return;
+    if (Date.now() - this.heard > SILENT_MS) this.#lost(this.source);
+    else if (!document.hidden) this.#tell({ tick: true });
+  }
+
   /** Reads the problems again: a run has begun or ended. */
   async #loadProject() {
     const { target } = this;
@@ -112,30 +120,57 @@ export class Store {
     clearTimeout(this.timer);
     const after = this.model ? Date.now() - OVERLAP_MS : null;
     const source = (this.source = new EventSource(address("live", { target: this.target, model: this.model, after })));
-    source.addEventListener("hello", (event) => this.#connected(JSON.parse(event.data)));
-    source.addEventListener("overview", (event) => this.#updated(JSON.parse(event.data)));
-    source.addEventListener("batches", (event) => this.#tell({ batches: JSON.parse(event.data) }));
+    const on = (name, call) => source.addEventListener(name, (event) => {
+      this.heard = Date.now();
+      call(JSON.parse(event.data));
+    });
+    on("hello", (hello) => this.#connected(hello));
+    on("overview", (change) => this.#updated(change));
+    on("batches", (batches) => this.#tell({ batches }));
+    on("alive", () => {});
     source.addEventListener("error", () => this.#lost(source));
   }
 
   #connected({ time }) {
     this.retry = FIRST_RETRY_MS;
-    const wasLost = this.connection.state === "lost";
+    const wasLost = ["lost", "locked", "refused"].includes(this.connection.state);
     this.#setConnection("live");
     if (wasLost || this.error || (this.overview && this.overview.time < time)) this.load();
   }
 
   #lost(source) {
     if (source !== this.source || this.closed) return;
-    this.#setConnection("lost");
     source.close(); // the browser's own retries end at some errors
     this.timer = setTimeout(() => this.#connect(), this.retry);
     this.retry = Math.min(this.retry * 2, LONGEST_RETRY_MS);
+    this.#findOut(source);
   }
 
-  #setConnection(state) {
-    if (this.connection.state === state) return;
-    this.connection = { state, since: Date.now() };
+  /** Finds out why there is no connection: a stream of events does not say it. */
+  async #findOut(source) {
+    let [state, reason] = ["lost", null];
+    if (this.connection.state === "live") this.#setConnection(state);
+    try {
+      await get("project", { target: this.target }, AbortSignal.timeout(PROBE_MS));
+    } catch (error) {
+      if (error.status === 401) state = "locked";
+      else if (error.status) [state, reason] = ["refused", error.message];
+    }
+    if (source === this.source && !this.closed && !this.isPaused) this.#setConnection(state, reason);
+  }
+
+  /** Tries at once to connect. */
+  reconnect() {
+    this.retry = FIRST_RETRY_MS;
+    this.#connect();
+  }
+
+  /** Sets the state: connecting, live, paused, lost, locked (the token is wrong), or refused for a `reason`. */
+  #setConnection(state, reason = null) {
+    const { state: before, since } = this.connection;
+    if (before === state) return;
+    const isWithout = (name) => ["lost", "locked", "refused"].includes(name);
+    this.connection = { state, reason, since: isWithout(before) && isWithout(state) ? since : Date.now() };
     this.#tell({ connection: true });
   }
 

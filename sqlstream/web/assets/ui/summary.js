@@ -131,7 +131,9 @@ function byRun(queries) {
 
 function problemText(query) {
   if (stateOf(query) === "alert") return openAlerts(query).map((alert) => alertText(alert, query)).join("; ");
-  return query.error?.message || (query.silence && withLocalTimes(query.silence.text)) || query.last_failure?.message || "";
+  const failure = query.error || (query.status === "restarting" || !query.silence ? query.last_failure : null);
+  if (failure) return [failure.message, failure.why].filter(Boolean).join("; ");
+  return query.silence ? withLocalTimes(query.silence.text) : "";
 }
 
 function alertText(alert, query) {
@@ -143,7 +145,7 @@ function alertText(alert, query) {
 function sinceOf(query) {
   const state = stateOf(query);
   if (state === "alert") return openAlerts(query).map((alert) => alert.since).filter(Boolean).sort()[0] || null;
-  return state === "error" || state === "restarting" ? query.heard_at : null;
+  return state === "error" || state === "restarting" ? query.failed_at || query.heard_at : null;
 }
 
 /** Compares two values for sorting; null is last. */

@@ -4,7 +4,7 @@
 import { h } from "../../dom.js";
 import { codeBlock } from "../../sql.js";
 import { exact, seconds, timeElement } from "../format.js";
-import { findingBox } from "./output.js";
+import { findingBox } from "./failure.js";
 import { card, table } from "./sections.js";
 
 const TEST_LOOKS = { passed: "ok", failed: "bad", error: "bad", skipped: "idle" };
@@ -16,7 +16,7 @@ export function checksTab(page) {
     (page.problems || []).map((text) => h("section.card.notice.warn", null, h("div", null, h("p", null, text)))),
     card("What the next run does", planBody(page.plan)),
     card("Findings", page.findings?.length
-      ? h("div.findings", null, page.findings.map((finding) => findingBox(finding, finding.severity === "error" ? "Error" : "Warning", finding.severity === "error" ? "bad" : "warn")))
+      ? h("div.findings", null, page.findings.map((finding) => findingBox(finding, finding.severity === "error" ? "Error" : "Warning", finding.severity === "error" ? "bad" : "warn", page)))
       : h("p.note-text", null, "No errors and no warnings.")),
     card("Data tests", dataTestsBody(page.now?.data_tests)),
     card("Unit tests", testsBody(page.tests)));

@@ -7,11 +7,12 @@ import { checksTab } from "./checks.js";
 import { showDescription } from "../description.js";
 import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
+import { missingNotice, problemPage } from "../states.js";
 import { historyTab } from "./history.js";
-import { findingBox, outputTab } from "./output.js";
-import { problemPage } from "../overview.js";
+import { failureCard, failureOf, failureTexts } from "./failure.js";
+import { outputTab } from "./output.js";
 import { backLink, docsLink, nodeLink, queryLink } from "../router.js";
-import { columnsTab, sqlTab } from "./sections.js";
+import { columnsTab, scrollToMark, sqlTab } from "./sections.js";
 import { stateOf, statusBadge } from "../status.js";
 import { Tiles } from "./tiles.js";
 import { Timeline } from "./timeline.js";
@@ -52,6 +53,7 @@ export class QueryPage {
   /** Follows the address. */
   moved({ tab }) {
     if (tab === this.tab) {
+      if (tab === "sql") this.#drawTab();
       this.part?.moved?.();
       return;
     }
@@ -74,9 +76,10 @@ export class QueryPage {
     const wasUnknown = !this.now;
     try {
       this.page = await get(queryPath(this.model), { target: this.store.target }, this.requests.signal);
+      this.reads = (this.reads || 0) + 1;
     } catch (error) {
       if (error.name === "AbortError") return;
-      show(this.container, backLink(), problemPage(error.message, null));
+      show(this.container, backLink(), problemPage(error, null));
       return;
     }
     this.#describe();
@@ -102,6 +105,7 @@ export class QueryPage {
       if (change.batches.model === this.model) this.part?.add?.(change.batches.rows);
       return;
     }
+    if (change.project) this.#drawNow();
     const fields = change.queries?.get(this.model);
     if (!change.all && !fields) return;
     this.#drawNow();
@@ -136,13 +140,13 @@ export class QueryPage {
   }
 
   #drawAlarm(now, state) {
-    const failure = now.error || (state === "restarting" ? now.last_failure : null);
+    const failure = failureOf(now, state);
     const [expected, running] = failure ? [null, null] : [expectedText(now), runningBatch(now)];
     const alerts = openAlerts(now);
-    const drawn = JSON.stringify([state, failure, now.silence, alerts.map((alert) => [alert.alert, alert.message]), Boolean(expected), Boolean(running)]);
+    const drawn = JSON.stringify([state, failure, now.failed_at, this.reads, this.store.project?.target, now.silence, alerts.map((alert) => [alert.alert, alert.message]), Boolean(expected), Boolean(running)]);
     if (drawn !== this.drawnAlarm) this.#makeAlarm(now, state, failure, alerts, expected, running);
     this.drawnAlarm = drawn;
-    const texts = { expected, running: running && `${running[0].toUpperCase()}${running.slice(1)}.` };
+    const texts = { ...(failure ? failureTexts(failure, now, this.page) : {}), expected, running: running && `${running[0].toUpperCase()}${running.slice(1)}.` };
     for (const alert of alerts) texts[alert.alert] = alertFacts(alert, now);
     // what changes every second is changed in place, so that texts can be selected
     for (const [name, element] of this.changing) if (element.textContent !== texts[name]) element.textContent = texts[name];
@@ -156,7 +160,8 @@ export class QueryPage {
     };
     const notice = (label, tone, symbol, ...content) => h(`section.card.notice${tone}`, { "aria-label": label }, icon(symbol), h("div", null, content));
     show(this.alarm,
-      failure ? findingBox(failure, state === "restarting" ? "It failed and will restart" : "Why it failed", "bad") : null,
+      this.page && "is_removed" in this.page ? missingNotice(this.page) : null,
+      failure ? failureCard(failure, now, this.page, this.store.project, changing) : null,
       !failure && now.silence && !expected ? notice("Why there is no output", ".warn", "warn", h("h2", null, "Why there is no output"), h("p", null, withLocalTimes(now.silence.text)),
         h("p", null, h("a", { href: queryLink(this.model, "output") }, "When this query emits rows"))) : null,
       running ? notice("Running batch", "", "clock", changing("running", h("p"))) : null,
@@ -187,7 +192,11 @@ export class QueryPage {
     const make = { sql: sqlTab, columns: columnsTab, output: outputTab, checks: checksTab, history: historyTab }[this.tab];
     if (!make) show(this.body, h("p.loading", null, "This query has no such page."));
     else if (!this.page) show(this.body, h("p.loading", { role: "status" }, "Loading…"));
-    else show(this.body, make(this.page, this.store, this.requests.signal));
+    else {
+      show(this.body, make(this.page, this.store, this.requests.signal));
+      if (this.scrolledTo !== location.hash) scrollToMark(this.body);
+      this.scrolledTo = location.hash;
+    }
   }
 }
 

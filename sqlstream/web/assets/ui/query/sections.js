@@ -2,7 +2,7 @@
 
 import { copyButton, h, icon, kindIcon, markup } from "../../dom.js";
 import { codeBlock } from "../../sql.js";
-import { nodeLink } from "../router.js";
+import { nodeLink, route } from "../router.js";
 
 /** Returns a card with a title. */
 export function card(title, ...content) {
@@ -16,13 +16,20 @@ export function table(label, head, rows) {
     h("tbody", null, rows)));
 }
 
-/** Returns the SQL as written and compiled, side by side; they scroll together. */
+/** Returns the SQL as written and compiled, side by side; they scroll together. The `line` of the address is marked. */
 export function sqlTab(page) {
+  const { line } = route().parameters;
   const written = pane("As written", page.path, page.raw_sql, page.path?.endsWith(".py") ? "python" : "sql");
   const compiled = pane("Compiled", "what Spark runs", page.compiled_sql, "sql");
   const [left, right] = [written, compiled].map((each) => each.querySelector(".code"));
   if (left && right) scrollTogether(left, right);
+  if (/^\d+$/.test(line || "")) written.querySelector(`.line[data-n="${line}"]`)?.classList.add("marked");
   return h("div.sides", null, written, compiled);
+}
+
+/** Scrolls to the marked line of SQL in `element`, if there is one. */
+export function scrollToMark(element) {
+  element.querySelector(".line.marked")?.scrollIntoView({ block: "center", inline: "nearest" });
 }
 
 function pane(title, sub, text, language) {
