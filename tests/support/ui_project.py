@@ -88,9 +88,9 @@ def generated(folder: Path, queries: int = QUERIES, batches: int = BATCHES) -> R
 
 
 @contextmanager
-def page_of(folder: Path, port: int = 0) -> Iterator[str]:
+def page_of(folder: Path, port: int = 0, token: str | None = None) -> Iterator[str]:
     """Serves the page of a project, and yields its URL."""
-    with serving(listen(UiRequest(port=port)), ProjectRequest(folder)) as url:
+    with serving(listen(UiRequest(port=port, token=token)), ProjectRequest(folder)) as url:
         yield url
 
 
