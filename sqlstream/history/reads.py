@@ -96,8 +96,8 @@ def first_batch_ms(connection: sqlite3.Connection, target: str) -> int | None:
 
 
 def lacks_batches(connection: sqlite3.Connection, target: str) -> bool:
-    """Returns whether a query of a target had batches that the history never had. Of those that it has removed, it still
-    has rollups.
+    """Returns whether a query of a target had batches that the history never had. Of those that it has removed, it
+    still has rollups.
     """
     before = "SELECT 1 FROM rollups WHERE query = queries.id AND size = ? AND (at + size) * 1000 <= at_ms"
     first = f"SELECT batch_id > 0 AND NOT EXISTS({before}) FROM batches WHERE query = queries.id ORDER BY at_ms LIMIT 1"

@@ -102,8 +102,8 @@ def test_an_empty_target_has_the_command_that_starts_it(
     expect(page.locator(".card.empty")).to_be_hidden()
 
 
-def test_commands_of_another_target_name_it(served: Served, open_page: OpenPage) -> None:
-    """The tab Output of a query that has not run with this target has no failure and no other target's reason."""
+def test_a_query_that_has_not_run_says_so(served: Served, open_page: OpenPage) -> None:
+    """With a target in which a query has not run, its tab Output says why there are no rows."""
     page = open_page(f"{served.url}#/query/orders_000/output?target=prod")
     expect(page.get_by_role("region", name="Why is there no output?")).to_contain_text("has not run yet")
 
@@ -163,16 +163,16 @@ def test_a_project_that_never_compiled(
         expect(page.locator(".problems")).to_be_hidden()
 
 
-def test_a_project_without_queries(tmp_path: Path, open_page: OpenPage) -> None:
+def test_a_project_without_queries(tmp_path: Path, open_any: Open) -> None:
     """Without a model that names a sink, the page says what is missing."""
     empty_project(tmp_path)
     for model in tmp_path.glob("models/*/*_0*.sql"):
         model.unlink()
-    (tmp_path / "sources.yml").write_text((tmp_path / "sources.yml").read_text().replace("on_corrupt: quarantine", ""))
-    text = (tmp_path / "sources.yml").read_text().replace("quarantine_sink: corrupt", "")
-    (tmp_path / "sources.yml").write_text(text)
+    sources = tmp_path / "sources.yml"
+    text = sources.read_text().replace("on_corrupt: quarantine", "").replace("quarantine_sink: corrupt", "")
+    sources.write_text(text)
     with page_of(tmp_path) as url:
-        expect(open_page(url).locator(".card.empty")).to_contain_text("This project has no queries yet")
+        expect(open_any(url).locator(".card.empty")).to_contain_text("This project has no queries yet")
 
 
 def test_figures_have_a_beginning(served: Served, open_page: OpenPage) -> None:
@@ -219,7 +219,7 @@ def test_a_lost_server_says_what_to_check(
         expect(overview.locator(".rows .row").first).to_be_visible()
         expect(query.locator(".failure .command-line").first).to_be_visible()
     for page in (overview, query):
-        notice = page.get_by_role("alert", name="Connection")
+        notice = page.get_by_role("region", name="Connection")
         expect(notice).to_contain_text(
             re.compile(r"Since \d\d:\d\d:\d\d \(\d.*\)\. All values on this page are from then")
         )
@@ -228,7 +228,7 @@ def test_a_lost_server_says_what_to_check(
         assert fits(page)
         assert violations(page) == []
     query.get_by_role("link", name="Batches").click()
-    expect(query.get_by_role("alert", name="Connection")).to_be_in_viewport()
+    expect(query.get_by_role("region", name="Connection")).to_be_in_viewport()
     with page_of(tmp_path, port):
         overview.get_by_role("button", name="Try now").click()
         for page in (overview, query):

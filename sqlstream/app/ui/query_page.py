@@ -42,7 +42,7 @@ def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) ->
     Parts that cannot be read are None; `problems` has the reasons.
     """
     entry, nodes = query.entry, seen.manifest.get("nodes", {})
-    views = [nodes[node] for node in sorted(query.nodes) if kind_of(node) == "model" and node in nodes]
+    views = [node for node in sorted(query.nodes) if kind_of(node) == "model" and node in nodes]
     page: dict[str, Any] = {
         "model": query.model,
         "unique_id": query.unique_id,
@@ -52,7 +52,7 @@ def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) ->
         "compiled_sql": entry["compiled_sql"],
         "columns": list(model_columns(entry)),
         "sources": list(_sources(seen.manifest, query)),
-        "views": [{key: each[key] for key in ("unique_id", "name", "path")} for each in views],
+        "views": [{"unique_id": each, **{key: nodes[each][key] for key in ("name", "path")}} for each in views],
         "config": entry["config"],
         "outputs": [entry["output"], *entry["further_outputs"]],
         "depends_on": entry["depends_on"],
