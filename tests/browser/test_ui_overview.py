@@ -173,6 +173,8 @@ def test_the_keyboard_is_enough(served: Served, open_page: OpenPage) -> None:
     expect(page.locator(".tabs [aria-current]")).to_have_text("Batches")
     page.keyboard.press("g")
     page.keyboard.press("o")
+    expect(page.locator(".name:focus")).to_have_text(second)
+    page.keyboard.press("Escape")
     expect(page.locator(".rows .row")).to_have_count(QUERIES + 1)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()

@@ -13,7 +13,8 @@ from benchmarks.make_history import name_of
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import ProjectRequest, UiRequest
-from sqlstream.app.ui.serve import listen, serving
+from sqlstream.app.session.listening import listen
+from sqlstream.app.ui.serve import serving
 from sqlstream.history.store import History
 from tests.support.browsing import LONGEST_WAIT, OpenPage
 from tests.support.ui_project import Served, empty_project, free_port, generated, page_of, served_project

@@ -24,7 +24,7 @@ from sqlstream.app.ui.run_page import HistoryKeeper
 from sqlstream.app.ui.sample import sample_of
 from sqlstream.cli.main import main
 from sqlstream.times import utc_text
-from sqlstream.web.server.protocol import Span
+from sqlstream.web.server.protocol import Span, UnknownQueryError
 from tests.services.ui_page import page_of
 
 QUERIES = 10
@@ -251,3 +251,37 @@ def test_a_refused_run_says_why(tmp_path: Path) -> None:
     said = "models/a.sql:2:1: [state-change] `a` has changed\n  why: its key\n  fix: undo it"
     assert refused == [f"the last run was refused before any query started:\n{said}"]
     assert later == []
+
+
+def test_unknown_names_come_with_those_that_exist(project: Path) -> None:
+    """The error about a target names all targets, that about a query the similar ones and the targets that have it."""
+    data = ProjectData(ProjectRequest(project))
+    data.start()
+    try:
+        with pytest.raises(UnknownQueryError) as unknown:
+            data.project("nope")
+        assert (unknown.value.unknown, unknown.value.targets) == ("target", ("local", "prod"))
+        (project / f"models/orders/{name_of(0)}.sql").unlink()
+        with pytest.raises(UnknownQueryError) as unknown:
+            data.query("prod", name_of(0))
+        assert (unknown.value.unknown, unknown.value.targets) == ("query", ("local",))
+        assert name_of(5) in unknown.value.similar
+        removed = data.query("local", name_of(0))
+        assert (removed["is_removed"], removed["now"]["status"]) == (True, "running")
+        assert name_of(0) not in data.overview("local")["queries"]
+    finally:
+        data.close()
+
+
+def test_a_history_that_lacks_batches_is_known(project: Path) -> None:
+    """A history with all batches lacks none; one that was deleted lacks those before the journal, but of its target."""
+    for is_deleted in (False, True):
+        if is_deleted:
+            for file in (project / "logs").glob("history.sqlite*"):
+                file.unlink()
+        with page_of(ProjectRequest(project)) as page:
+            found = page.get("/api/project")
+            assert found["lacks_earlier_batches"] is is_deleted
+            assert found["has_history_since"] is not None
+            assert found["set_aside"] == []
+            assert page.get("/api/project?target=prod")["has_history_since"] is None
