@@ -66,7 +66,7 @@ def test_the_page_says_where_the_time_goes_and_what_would_help(
     expect(shown.locator(".advice code")).to_have_text("trigger")
     expect(shown.locator(".advice")).to_contain_text("if later results are fine: 56 % of each batch is finding input")
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)
         for width in (390, 1_280, 1_440):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -113,6 +113,25 @@ def test_json_has_the_entries_and_the_runs() -> None:
     assert content["queries"][0]["progress"] == PROGRESS
 
 
+@pytest.mark.parametrize(
+    ("life", "is_newest", "share"),
+    [(RunStatus.ENDED, True, 0.75), (RunStatus.RUNNING, False, 0.75), (RunStatus.ENDED, False, None)],
+)
+def test_json_has_the_cost_of_each_query(life: RunStatus, is_newest: bool, share: float | None) -> None:
+    """A query has its share of the run, unless later runs may have other queries of that run."""
+    big = {**BIG, "core_ms": 30_000, "duration_seconds": 300.0, "rows_in": 1_000_000}
+    run = seen(life, big=big, poor={**POOR, "core_ms": 10_000})
+    runs = (run,) if is_newest else (run, seen(RunStatus.ENDED))
+
+    content = json.loads(status_json(ProjectStatus((QueryWithStatus(run, big),), runs), NOW))
+
+    assert content["queries"][0]["cost"] == {
+        "core_seconds_per_hour": 360.0,
+        "core_seconds_per_million_rows": 30.0,
+        "share_of_run": share,
+    }
+
+
 @pytest.mark.parametrize("width", range(10, 160, 7))
 def test_a_narrow_terminal_shows_what_fits(width: int) -> None:
     """No line is wider than a narrow terminal; names and statuses are the last columns to be left out."""
