@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.make_history import ERROR, SILENCE, batch_line, entry, iso
+from benchmarks.make_history import SILENCE, batch_line, entry, error_of, iso
 from sqlstream.spark.storage.processes import process_start
 from tests.support.ui_project import page_of
 
@@ -125,9 +125,9 @@ class GraphProject:
             read["input_rows_per_second"] = rows
         line |= {"model": name, "sources": [read]}
         faults: dict[str, dict[str, Any]] = {
-            "error": {"error": ERROR, "last_failure": ERROR},
+            "error": {"error": error_of(0), "last_failure": error_of(0)},
             "silent": {"silence": SILENCE},
-            "restarting": {"last_failure": ERROR, "restarts": 3},
+            "restarting": {"last_failure": error_of(0), "restarts": 3},
         }
         status = "running" if state == "silent" else state
         unique_id = f"model.{self.name}.{name}"
