@@ -22,7 +22,8 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from benchmarks.make_history import History, LiveRun, make_history
 from sqlstream.app.request import ProjectRequest, UiRequest
-from sqlstream.app.ui.serve import listen, serving
+from sqlstream.app.session.listening import listen
+from sqlstream.app.ui.serve import serving
 from tests.support.browsing import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).resolve().parent.parent

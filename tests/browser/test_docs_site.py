@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sqlstream.app.docs.generate import generate_docs
-from sqlstream.app.docs.serve import serving_docs
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selecting import select
 from sqlstream.app.request import ProjectRequest, Selection, UiRequest
+from sqlstream.app.ui.serve import serving_docs
 from sqlstream.errors import FindingsError
 from tests.support.browsing import ROOT, OpenPage
 

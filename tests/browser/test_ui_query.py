@@ -193,7 +193,7 @@ def test_the_code_of_a_query(served: Served, open_page: OpenPage) -> None:
     expect(cells).to_contain_text("timestamp")
     expect(cells).to_contain_text("orders.events.at")
     expect(page.locator("main")).to_contain_text("Number of orders")
-    expect(page.locator(".query-meta")).to_contain_text("Orders per minute and kind.")
+    expect(page.locator(".query-head")).to_contain_text("Orders per minute and kind.")
 
 
 def test_the_plan_tests_and_history_of_a_query(served: Served, open_page: OpenPage) -> None:

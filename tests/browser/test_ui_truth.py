@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,17 +12,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.make_history import iso, name_of
 from sqlstream.report.run_json import event_fields, event_name
-from sqlstream.state.ledger import SourceUse
 from sqlstream.state.runs.events import AlertChanged
 from tests.support.browsing import OpenPage
-from tests.support.identities import STATEFUL, ledger_of
-from tests.support.ui_project import Served, served_project
-
-NO_INPUT = {
-    "cause": "no_input",
-    "text": "no rows have arrived from payments.events since it started",
-    "due_event": None,
-}
+from tests.support.ui_project import NO_INPUT, Served, begin_batch, served_project
 
 
 @pytest.fixture
@@ -38,23 +27,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def status(page: Page, number: int) -> Locator:
     """Returns a locator of the status of a query in the table."""
     return page.locator(f".row[data-model='{name_of(number)}'] .c-status")
-
-
-def begin_batch(folder: Path, number: int, seconds: float, files: int) -> None:
-    """Writes the checkpoint of a query whose first batch began some seconds ago, and files that it has not read."""
-    version = folder / f".sqlstream/local/queries/{name_of(number)}/v{1 + number % 3}"
-    offsets = version / "checkpoint/offsets/0"
-    offsets.parent.mkdir(parents=True)
-    offsets.write_text('v1\n{"batchWatermarkMs":0}\n{"logOffset":0}')
-    at = time.time() - seconds
-    os.utime(offsets, (at, at))
-    if version.name != "v1":
-        (version.parent / "versions.json").write_text(json.dumps({"current": int(version.name[1:])}))
-    source = SourceUse("payments__events", "payments.events", None, path=str(folder / "data/payments"))
-    (version / "ledger.json").write_text(ledger_of(replace(STATEFUL, sources=(source,))).to_json())
-    (folder / "data/payments").mkdir(parents=True, exist_ok=True)
-    for file in range(files):
-        (folder / f"data/payments/{file}.json").write_text("{}")
 
 
 def test_a_first_batch_says_that_it_runs(served: Served, open_page: OpenPage) -> None:

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from sqlstream import ProjectRequest
 from sqlstream.app.request import UiRequest
-from sqlstream.app.ui.serve import listen, serving
+from sqlstream.app.session.listening import listen
+from sqlstream.app.ui.serve import serving
 
 SECONDS = 60
 """How long an answer may take on a busy machine."""

@@ -8,17 +8,26 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.make_history import History, LiveRun, entry, make_history, write_project
+from benchmarks.make_history import History, LiveRun, entry, make_history, name_of, write_project
 from sqlstream.app.request import ProjectRequest, UiRequest
-from sqlstream.app.ui.serve import listen, serving
+from sqlstream.app.session.listening import listen
+from sqlstream.app.ui.serve import serving
 from sqlstream.spark.storage.processes import machine_id, process_start
+from sqlstream.state.ledger import SourceUse
+from tests.support.identities import STATEFUL, ledger_of
 
 QUERIES, BATCHES, DAYS = 16, 1_600, 2
 """A small project: query 3 has failed, 7 emits nothing, 11 restarted, 13 has late rows (see make_history.py)."""
+
+NO_INPUT = {
+    "cause": "no_input",
+    "text": "no rows have arrived from payments.events since it started",
+    "due_event": None,
+}
 
 
 class Run(LiveRun):
@@ -128,6 +137,23 @@ unit_tests:
     expect:
       rows: [{kind: new, events: 1, amount: 1.0}]
 """
+
+
+def begin_batch(folder: Path, number: int, seconds: float, files: int) -> None:
+    """Writes the checkpoint of a query whose first batch began some seconds ago, and files that it has not read."""
+    version = folder / f".sqlstream/local/queries/{name_of(number)}/v{1 + number % 3}"
+    offsets = version / "checkpoint/offsets/0"
+    offsets.parent.mkdir(parents=True)
+    offsets.write_text('v1\n{"batchWatermarkMs":0}\n{"logOffset":0}')
+    at = time.time() - seconds
+    os.utime(offsets, (at, at))
+    if version.name != "v1":
+        (version.parent / "versions.json").write_text(json.dumps({"current": int(version.name[1:])}))
+    source = SourceUse("payments__events", "payments.events", None, path=str(folder / "data/payments"))
+    (version / "ledger.json").write_text(ledger_of(replace(STATEFUL, sources=(source,))).to_json())
+    (folder / "data/payments").mkdir(parents=True, exist_ok=True)
+    for file in range(files):
+        (folder / f"data/payments/{file}.json").write_text("{}")
 
 
 def empty_project(folder: Path) -> None:

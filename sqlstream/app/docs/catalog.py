@@ -27,25 +27,29 @@ from sqlstream.version import __version__
 from sqlstream.web.site.markdown import markdown_html
 
 
-def build_catalog(tested: TestedProject, chosen: Collection[str], generated_at: str) -> dict[str, Any]:
+def build_catalog(
+    tested: TestedProject, chosen: Collection[str], generated_at: str, live: str | None = None
+) -> dict[str, Any]:
     """Returns the data of the site for the nodes `chosen`, with the sinks that they write and their unit tests.
 
     `project` describes the project, `nodes` has an entry for each node by unique id, `edges` are pairs of ids from
-    source to sink, and `selectable` has what selectors match, for the nodes that commands can select.
+    source to sink, and `selectable` has what selectors match, for the nodes that commands can select. `live` is the
+    address of the live page, relative to that of the site or with a host (default: `ui_url` of the target).
     """
     compiled = tested.loaded.compiled
     nodes = dict(_entries(tested, frozenset(chosen)))
     _add_links(nodes)
     return {
-        "project": _project(tested, generated_at),
+        "project": _project(tested, generated_at, live),
         "nodes": nodes,
         "edges": [[parent, node] for node, entry in nodes.items() for parent in entry.get("depends_on", ())],
         "selectable": {node: _selectable(item) for node, item in selectable_nodes(compiled).items() if node in nodes},
     }
 
 
-def _project(tested: TestedProject, generated_at: str) -> dict[str, Any]:
+def _project(tested: TestedProject, generated_at: str, live: str | None) -> dict[str, Any]:
     project = tested.loaded.compiled.project
+    declared = f"{project.target.ui_url.rstrip('/')}/" if project.target.ui_url else None
     overview = next((block.text for block in project.docs if block.name == OVERVIEW), "")
     return {
         "name": project.name,
@@ -53,6 +57,7 @@ def _project(tested: TestedProject, generated_at: str) -> dict[str, Any]:
         "target": project.target.name,
         "sqlstream_version": __version__,
         "generated_at": generated_at,
+        "live": declared if live is None else live,
         "overview": markdown_html(overview),
         "findings": [finding_entry(finding) for finding in tested.attempt.findings],
     }

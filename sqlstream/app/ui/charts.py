@@ -15,6 +15,7 @@ from sqlstream.history.stops import read_stops
 from sqlstream.history.verdict import QueryFacts, read_verdict
 from sqlstream.project.configuration.trigger import MAPPED, TRIGGERS, WORDS
 from sqlstream.state.runs.tracked_run import LiveStatus
+from sqlstream.state.sources.lag import add_lags
 from sqlstream.web.server.protocol import Span
 
 RECENT_SECONDS = 60.0
@@ -65,7 +66,7 @@ def _facts(seen: SeenProject, model: str, live: LiveQuery | None, span: Span) ->
         has_batches=trigger.has_micro_batches,
         is_limited=_is_limited(seen, model),
         is_running=live.is_running and span.to_ms / 1000 > now - RECENT_SECONDS,
-        lag=dict(live.lag) if live.lag is not None else None,
+        lag=add_lags(live.source_lags().values()) if live.lags else None,  # the checkpoint was read
         open_since=begun[1] if begun is not None and is_open else None,
     )
 

@@ -21,7 +21,9 @@ from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.status import read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
 from sqlstream.app.ui.charts import charts_of
+from sqlstream.app.ui.docs_page import DocsPages, search_entries
 from sqlstream.app.ui.live_runs import LiveQuery
+from sqlstream.app.ui.node_page import node_page
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
 from sqlstream.app.ui.query_page import query_page
@@ -33,7 +35,7 @@ from sqlstream.history.store import History
 from sqlstream.report.findings import finding_text, sort_findings
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.tracked_run import LiveStatus
-from sqlstream.state.sources.lag import LagByUnit, Pace, add_lags, source_lags
+from sqlstream.state.sources.lag import LagByUnit, Pace, source_lags
 from sqlstream.version import __version__
 from sqlstream.web.server.protocol import Json, Span, UnknownQueryError
 
@@ -78,6 +80,7 @@ class ProjectData:
         self._lock = threading.Lock()
         self._overviews = Overviews(lambda target: self._seen(target).shape)
         self._checkpoints = Checkpoints()
+        self._docs = DocsPages()
         self._viewed_at = float("-inf")
         self._problem: str | None = None
         self._ended = threading.Event()
@@ -121,9 +124,9 @@ class ProjectData:
         for target in list(self._views):
             with suppress(OSError, FindingsError, UsageError):
                 seen, live = self._seen(target), self._overviews.live.of_target(self._name(target))
-                for model, lag, open_batch in self._checkpoints.read(seen, live):
+                for model, lags, open_batch in self._checkpoints.read(seen, live):
                     with self._lock:
-                        live[model].lag, live[model].open_batch = lag, open_batch
+                        live[model].lags, live[model].open_batch = lags, open_batch
                         self._overviews.renew(self._name(target), model)
 
     def _view(self, target: str | None) -> ProjectView:
@@ -239,6 +242,15 @@ class ProjectData:
         page = {"model": model, "problems": []} if shape is None else query_page(seen, self._view(name).request, shape)
         return {**page, "target": name, "now": now}
 
+    def node(self, target: str | None, unique_id: str) -> Json:
+        """Returns everything about one node of the graph that does not change with each batch."""
+        self._viewed_at = time.monotonic()
+        seen = self._seen(self._name(target))
+        node = next((each for each in seen.shape.nodes if each.unique_id == unique_id), None)
+        if node is None:
+            raise UnknownQueryError(f"the project has no node `{unique_id}`")
+        return node_page(seen, node)
+
     def series(self, target: str | None, model: str, span: Span) -> Json:
         """Returns time series of a query, when it did not run, and whether it keeps up."""
         self._number(target, model)
@@ -286,6 +298,15 @@ class ProjectData:
         path = live.entry.get("output") if live is not None else None
         return sample_of(seen.loaded.compiled.models[shape.unique_id], path, limit).as_json()
 
+    def docs(self, target: str | None) -> str:
+        """Returns the page of the documentation site."""
+        view = self._view(self._name(target))
+        return self._docs.page(view.seen(), view.request)
+
+    def search(self, target: str | None) -> Json:
+        """Returns what the search finds."""
+        return {"entries": list(search_entries(self._seen(self._name(target))))}
+
     def lineage(self, target: str | None, column: str) -> Json:
         """Returns the columns from which `model.column` comes."""
         loaded = self._seen(self._name(target)).loaded
@@ -318,9 +339,9 @@ class Checkpoints:
 
     def read(
         self, seen: SeenProject, live: Mapping[str, LiveQuery]
-    ) -> Iterator[tuple[str, LagByUnit | None, tuple[int, float | None] | None]]:
-        """Yields each running query with its lag, and with the batch that has begun and its time in seconds since 1970,
-        if it is time to read them again.
+    ) -> Iterator[tuple[str, Mapping[str, LagByUnit], tuple[int, float | None] | None]]:
+        """Yields each running query with the lags of its sources, and with the batch that has begun and its time in
+        seconds since 1970, if it is time to read them again.
         """
         pace = self._paces.setdefault(seen.target, Pace(INTERVAL_SECONDS))
         storage = None if seen.loaded is None else local_storage(seen.loaded)
@@ -335,11 +356,11 @@ class Checkpoints:
             (progress,) = progress_without_spark(seen.loaded, storage, [model])
             running = [each for each in progress.versions if each.position.version == live[model.name].version]
             if not running:
-                yield model.name, None, None
+                yield model.name, {}, None
                 continue
-            position, lags = running[0].position, source_lags(running[0]).values()
+            position = running[0].position
             open_batch = None if position.open_batch is None else (position.open_batch, position.open_since)
-            yield model.name, add_lags(lags) or None, open_batch
+            yield model.name, source_lags(running[0]), open_batch
         pace.end()
 
 

@@ -29,6 +29,7 @@ from sqlstream.history.reads import (
 from sqlstream.numbers import epoch_text
 from sqlstream.state.runs.progress import BatchProgress, epoch_seconds, stored_batch
 from sqlstream.state.runs.silence import recorded_silence
+from sqlstream.state.sources.lag import LagByUnit, add_lags
 
 SPARK_POINTS = 40
 """The number of batches in a small chart."""
@@ -50,8 +51,8 @@ Key = tuple[str, str]
 @dataclass
 class LiveQuery:
     """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`; `run` is
-    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts. `lag` is that in
-    its checkpoint, and `open_batch` a batch that has begun there, with its time (seconds since 1970).
+    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts. `lags` are those
+    in its checkpoint by source, and `open_batch` a batch that has begun there, with its time (seconds since 1970).
     """
 
     number: int
@@ -61,7 +62,7 @@ class LiveQuery:
     entry: Mapping[str, Any] = field(default_factory=dict)
     status: str | None = None
     charts: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=SPARK_POINTS))
-    lag: Mapping[str, int] | None = None
+    lags: Mapping[str, LagByUnit] = field(default_factory=dict)
     open_batch: tuple[int, float | None] | None = None
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
     batch: BatchProgress | None = None
@@ -101,6 +102,24 @@ class LiveQuery:
             for name, readers in self.batch.by_source().items()
         }
 
+    def source_lags(self) -> Mapping[str, LagByUnit]:
+        """Returns what the query has not read yet, by source: as its last batch reported it, otherwise as the
+        checkpoint has it.
+        """
+        batch = {} if self.batch is None else self.batch.by_source()
+        reported = {name: add_lags(reader.lag for reader in readers) for name, readers in batch.items()}
+        return {**self.lags, **{name: lag for name, lag in reported.items() if lag}}
+
+    def _sources(self) -> dict[str, dict[str, Any]]:
+        """Returns what each table that the query reads gives it now, and what is left there."""
+        rates, lags = self.source_rates(), self.source_lags()
+        read = () if self.batch is None else self.batch.by_source()
+        unknown = (0.0 if self.is_running else None, 0)
+        return {
+            name: {"rows_per_second": rates.get(name, unknown)[0], "lag": lags.get(name)}
+            for name in sorted({*read, *lags})
+        }
+
     def output_rate(self) -> float:
         """Returns the rows per second that the query emits now."""
         batch = self.batch
@@ -133,7 +152,8 @@ class LiveQuery:
             "rows_in_quarantine": tested,
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate(),
-            "lag": {**(self.lag or {}), **(batch.lag_by_unit if batch is not None else {})} or None,
+            "lag": add_lags(self.source_lags().values()) or None,
+            "sources": self._sources(),
             "open_batch": self._open_batch(),
             "silence": recorded_silence(self.entry, has_input=self._has_input()),
             "batch_span_seconds": self.batch_span_seconds,
@@ -156,7 +176,8 @@ class LiveQuery:
 
     def _has_input(self) -> bool:
         """Returns whether the query runs, and a batch runs or it has not read something."""
-        return self.is_running and (self._open_batch() is not None or any((self.lag or {}).values()))
+        lags = self.lags.values()
+        return self.is_running and (self._open_batch() is not None or any(any(lag.values()) for lag in lags))
 
     def _spark(self) -> dict[str, list[Any]]:
         columns = list(zip(*self.charts, strict=True)) or [()] * len(SPARKS)
@@ -219,7 +240,7 @@ class LiveRuns:
             key = stored.target, stored.model
             query = self.queries.setdefault(key, LiveQuery(stored.number, stored.model))
             if (query.run, query.entry.get("checkpoint")) != (stored.run, stored.entry.get("checkpoint")):
-                query.lag = query.open_batch = None  # of another checkpoint
+                query.lags, query.open_batch = {}, None  # of another checkpoint
             query.run, query.heard_at, query.entry = stored.run, stored.heard_at, stored.entry
             query.batch = _last_batch(stored.entry)
             after = query.charts[-1][0] if query.charts else -1

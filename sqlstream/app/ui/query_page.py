@@ -31,8 +31,9 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json
 from sqlstream.state.layout import query_root
+from sqlstream.web.site.markdown import markdown_html
 
-SOURCE_KEYS = ("format", "mode", "path", "table", "description", "watermark", "on_corrupt", "schema_changes")
+SOURCE_KEYS = ("format", "mode", "path", "table", "watermark", "on_corrupt", "schema_changes")
 
 
 def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) -> dict[str, Any]:
@@ -44,13 +45,17 @@ def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) ->
     page: dict[str, Any] = {
         "model": query.model,
         "unique_id": query.unique_id,
-        "description": entry["description"],
+        **described(entry["description"]),
         "path": entry["path"],
         "raw_sql": entry["raw_code"],
         "compiled_sql": entry["compiled_sql"],
-        "columns": list(_columns(entry)),
+        "columns": list(model_columns(entry)),
         "sources": list(_sources(seen.manifest, query)),
-        "views": [nodes[node]["name"] for node in sorted(query.nodes) if kind_of(node) == "model" and node in nodes],
+        "views": [
+            {"unique_id": node, "name": nodes[node]["name"]}
+            for node in sorted(query.nodes)
+            if kind_of(node) == "model" and node in nodes
+        ],
         "config": entry["config"],
         "outputs": [entry["output"], *entry["further_outputs"]],
         "depends_on": entry["depends_on"],
@@ -103,7 +108,8 @@ def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[]
     }
 
 
-def _columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def model_columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the columns of a model in a manifest, with the columns of sources from which each comes."""
     declared = {name.lower(): column for name, column in entry["columns"].items()}
     found = entry["output_columns"]
     if found is None:
@@ -113,7 +119,7 @@ def _columns(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {
             "name": column["name"],
             "data_type": column.get("data_type") or known.get("data_type"),
-            "description": known.get("description"),
+            **described(known.get("description")),
             "watermark": column["watermark"],
             "origins": [{**origin, "name": shown_name(origin["unique_id"])} for origin in column["origins"]],
         }
@@ -129,7 +135,19 @@ def _sources(manifest: Mapping[str, Any], query: QueryShape) -> Iterator[dict[st
     for node in sorted({table for tables in query.edges.values() for table in tables}):
         entry = every.get(node, {})
         found = {key: entry.get(key) for key in SOURCE_KEYS}
-        yield {"unique_id": node, "name": shown_name(node), "kind": kind_of(node), **found}
+        yield {
+            "unique_id": node,
+            "name": shown_name(node),
+            "kind": kind_of(node),
+            **found,
+            **described(entry.get("description")),
+        }
+
+
+def described(description: str | None) -> dict[str, str]:
+    """Returns a description as it is written, and as HTML."""
+    text = description or ""
+    return {"description": text, "description_html": markdown_html(text)}
 
 
 def _emission(loaded: Loaded, model: CompiledModel) -> str:

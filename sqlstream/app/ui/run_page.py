@@ -105,7 +105,7 @@ class PageOfRun:
         self._stack = ExitStack()
         self._listening = None
         if request.ui is not None:
-            from sqlstream.app.ui.serve import listen  # most runs need none of it
+            from sqlstream.app.session.listening import listen  # most runs need none of it
 
             self._listening = listen(request.ui)
             self._stack.callback(self._listening.socket.close)

@@ -67,7 +67,7 @@ def generate(
 @token_option
 def serve(project_dir: Path, host: str, port: int, token: str | None) -> None:
     """Serve target/docs/ until Ctrl-C. Run `sqlstream docs generate` first."""
-    from sqlstream.app.docs.serve import serve_docs
+    from sqlstream.app.ui.serve import serve_docs
 
     def started(url: str) -> None:
         click.echo(f"Documentation: {url} (Ctrl-C to stop)")

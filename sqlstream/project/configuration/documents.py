@@ -522,7 +522,9 @@ class TargetDocument(Document):
     metrics: MetricsDocument | None = Field(None, description="Replaces `metrics` of the project.")
     alerts: AlertsDocument | None = Field(None, description="Replaces `alerts` of the project.")
     ui_url: Text | None = Field(
-        None, description="The URL of this target's page, such as `https://streams.example.com`: alerts link to it."
+        None,
+        description="The URL of this target's page, such as `https://streams.example.com`: alerts and the "
+        "documentation site link to it.",
     )
     threads: int = Field(4, ge=1, description="How many queries that end by themselves can run at the same time.")
     max_streams: int = Field(100, ge=1, description="How many queries that do not end by themselves a run can start.")

@@ -145,6 +145,16 @@ export function logo() {
     }));
 }
 
+/** Returns the link with sqlstream's mark and the name of a project. */
+export function brand(href, project) {
+  return h("a.brand", { href, title: "Overview" }, logo(), h("span", null, brandName(project)));
+}
+
+/** Returns the name of a project as the bar of a page shows it. */
+export function brandName(project) {
+  return [h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project];
+}
+
 /** Returns the button that switches between dark and light, and remembers the choice. */
 export function themeButton() {
   const stored = readSetting("sqlstream-theme");

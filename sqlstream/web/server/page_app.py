@@ -1,9 +1,12 @@
-"""The page as an application of Starlette: its addresses, its data, and the live updates of its browsers."""
+"""The page as an application of Starlette: its addresses, its data, the documentation site, and the live updates of its
+browsers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import html
 import logging
 import math
 import os
@@ -23,7 +26,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import NotModifiedResponse, PathLike, StaticFiles
 from starlette.types import Scope
@@ -31,6 +34,7 @@ from starlette.types import Scope
 from sqlstream.times import utc_now
 from sqlstream.web.server.access import Access, AccessControl
 from sqlstream.web.server.protocol import Follower, Span, UiData, UnknownQueryError
+from sqlstream.web.site.page import site_assets
 
 ASSETS = Path(__file__).parent.parent / "assets"
 
@@ -75,6 +79,7 @@ def make_app(data: UiData, access: Access) -> Starlette:
             Route("/api/live", stream),
             *_api_routes(data),
             Mount("/assets", _Assets(directory=ASSETS)),
+            *_docs_routes(data),
         ],
         # live updates are not compressed: GZipMiddleware leaves event streams out
         middleware=[Middleware(AccessControl, access=access), Middleware(GZipMiddleware)],
@@ -103,6 +108,49 @@ def _digest(path: str, _modified: int) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:32]
 
 
+def _docs_routes(data: UiData) -> list[Route]:
+    """Returns the routes of the documentation site, which is made from the project in memory."""
+
+    def to_site(request: Request) -> Response:
+        query = request.url.query
+        return RedirectResponse(f"/docs/?{query}" if query else "/docs/", 307)
+
+    def page(request: Request) -> Response:
+        try:
+            text = data.docs(request.query_params.get("target"))
+        except UnknownQueryError as error:
+            return HTMLResponse(_NO_DOCS.format(html.escape(str(error))), 404)
+        return _kept(request, text, "text/html")
+
+    def asset(request: Request) -> Response:
+        name = f"assets/{request.path_params['name']}"
+        if name not in site_assets():
+            raise HTTPException(404)
+        return _kept(request, site_assets()[name], "text/css" if name.endswith(".css") else "text/javascript")
+
+    return [Route("/docs", to_site), Route("/docs/", page), Route("/docs/assets/{name}", asset)]
+
+
+_NO_DOCS = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>sqlstream docs</title>
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/assets/theme.css"></head>
+<body><main class="page"><h1>This documentation cannot be shown</h1>
+<p>{}</p><p><a href="/">Go to the live page, which shows the errors of the project</a></p></main></body></html>
+"""
+
+
+def _kept(request: Request, text: str, media_type: str) -> Response:
+    """Returns a text that a browser keeps, or that it has the text."""
+    body = text.encode()
+    headers = {"etag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "cache-control": "private, no-cache"}
+    response = Response(body, media_type=media_type, headers=headers)
+    return NotModifiedResponse(response.headers) if headers["etag"] in _known_tags(request) else response
+
+
+def _known_tags(request: Request) -> list[str]:
+    return [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+
+
 def _browser(data: UiData, query: QueryParams) -> Browser:
     """Returns the page that opens a stream. Without `after`, it gets the batches after the newest one: a batch that
     ends later may have begun earlier. Raises: UnknownQueryError, so that nobody waits for nothing.
@@ -128,11 +176,13 @@ def _api_routes(data: UiData) -> list[Route]:
     reads: dict[str, Read] = {
         "/api/project": lambda request: data.project(target(request)),
         "/api/overview": lambda request: data.overview(target(request)),
+        "/api/node/{node}": lambda request: data.node(target(request), str(request.path_params["node"])),
         "/api/query/{model}": lambda request: data.query(target(request), model(request)),
         "/api/query/{model}/series": lambda request: data.series(target(request), model(request), _span(request, 800)),
         "/api/query/{model}/batches": lambda request: data.batches(target(request), model(request), _span(request)),
         "/api/query/{model}/events": lambda request: data.events(target(request), model(request), _span(request)),
         "/api/query/{model}/sample": lambda request: data.sample(target(request), model(request), limit(request, 20)),
+        "/api/search": lambda request: data.search(target(request)),
         "/api/lineage": lambda request: data.lineage(target(request), request.query_params.get("column", "")),
     }
     return [Route(path, _answer(read)) for path, read in reads.items()]

@@ -56,6 +56,9 @@ class UiData(Protocol):
     def query(self, target: str | None, model: str) -> Json:
         """Returns everything about one query that is not a time series."""
 
+    def node(self, target: str | None, unique_id: str) -> Json:
+        """Returns everything about one node of the graph that does not change with each batch."""
+
     def series(self, target: str | None, model: str, span: Span) -> Json:
         """Returns time series of a query."""
 
@@ -67,6 +70,12 @@ class UiData(Protocol):
 
     def sample(self, target: str | None, model: str, limit: int) -> Json:
         """Returns rows of the output of a query."""
+
+    def docs(self, target: str | None) -> str:
+        """Returns the page of the documentation site, which loads `site_assets` of `web/site/page.py`."""
+
+    def search(self, target: str | None) -> Json:
+        """Returns what the search finds: `entries`."""
 
     def lineage(self, target: str | None, column: str) -> Json:
         """Returns the columns from which `model.column` comes."""

@@ -1,7 +1,8 @@
 // The sidebar: the project as a tree of folders, or its nodes by kind, with a filter.
 
 import { h, icon, kindIcon, readSetting, show, writeSetting } from "../assets/dom.js";
-import { KINDS, groupBy, linkTo, nodes } from "./store.js";
+import { KINDS } from "../assets/kinds.js";
+import { groupBy, linkTo, nodes } from "./store.js";
 
 const MANY = 60;
 
@@ -88,9 +89,14 @@ function byFolder(shown, open) {
 }
 
 function level(at, open) {
-  const folders = [...at.folders].sort(([a], [b]) => a.localeCompare(b)).map(([name, below]) =>
+  const folders = [...at.folders].sort(([a, one], [b, other]) => rank(a, one) - rank(b, other) || a.localeCompare(b)).map(([name, below]) =>
     branch(name, count(below), h("span.kind-icon", null, icon(below.isFile ? "doc" : "folder")), open || at.folders.size === 1, () => level(below, open)));
   return [...folders, ...at.items.sort((a, b) => a[1].name.localeCompare(b[1].name)).map(leaf)];
+}
+
+/** Models come first, then other folders, then files. */
+function rank(name, at) {
+  return name === "models" ? 0 : at.isFile ? 2 : 1;
 }
 
 function count(at) {

@@ -4,32 +4,107 @@ import { h, icon, kindIcon, markup, show } from "../assets/dom.js";
 import { createGraph } from "../assets/graph.js";
 import { card, finding, later, nodeLink } from "./pages.js";
 import { selectNodes } from "./select.js";
-import { IN_GRAPH, KINDS, MEANINGS, edges, graphNode, groupBy, kindWord, linkTo, nodes, project, selectable } from "./store.js";
+import { KINDS, MEANINGS, kindWord } from "../assets/kinds.js";
+import { IN_GRAPH, edges, graphNode, groupBy, linkTo, nodes, project, selectable } from "./store.js";
 
 const SELECTORS = ["+name", "name+", "2+name+1", "@name", "tag:x", "source:x", "sink:x", "exposure:x", "path:models/x", "config.x:y", "resource_type:source"];
 
-const SHOWN_QUERIES = 60;
+const SHOWN = 60;
+const SHOWN_FLOWS = 12;
 
-/** Returns the first page. */
+/** Returns the first page: what the project is, what flows through it, then its queries, views and sources. */
 export function overviewPage() {
   const groups = groupBy([...nodes], ([, node]) => node.kind);
   const tiles = Object.keys(KINDS).filter((kind) => groups.has(kind)).map((kind) => h("a.tile", { href: `#/kind/${kind}` }, kindIcon(kind, true),
     h("span", null, h("strong", null, groups.get(kind).length), " ", kindWord(kind, groups.get(kind).length), h("span.muted", null, MEANINGS[kind]))));
-  const all = groups.get("query") || [];
-  const queries = all.slice(0, SHOWN_QUERIES);
-  const more = all.length > queries.length ? h("p.body", null, h("a", { href: "#/kind/query" }, `All ${all.length} queries`)) : null;
   return h("article", null,
     h("header.head", null, h("h1", { tabindex: -1 }, project.name),
       h("p.muted", null, `target ${project.target} · generated ${project.generated_at.replace("T", " ").replace("Z", " UTC")} by sqlstream ${project.sqlstream_version}`)),
-    h("div.tiles", null, tiles),
     h("div.cards", null,
-      project.overview ? h("section.card", { "aria-label": "About this project" }, markup("div.body.prose", project.overview)) : null,
+      aboutCard(groups), h("div.tiles", null, tiles),
       project.findings.length ? card("Findings", h("p", null, h("a", { href: "#/findings" }, summary(project.findings)))) : null,
-      queries.length ? h("section.card", { "aria-label": "Queries" }, h("header", null, h("h2", null, "Queries")), h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": "Table of queries" }, h("table.table", null,
-        h("thead", null, h("tr", null, ["Query", "Writes to", "Mode", "Trigger", "Description"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", null, queries.map(([id, node]) => h("tr", null, h("td.fixed", null, nodeLink(id)),
-          h("td.fixed", null, node.outputs.map((output) => h("div", null, nodeLink(output.sink, output.name)))), h("td", null, node.mode), h("td.fixed", null, node.trigger || "once per run"),
-          h("td.text", null, node.words)))))), more) : null));
+      flowsCard(groups.get("query") || []),
+      listCard("query", ["Query", "Writes to", "Mode", "Trigger", "Description"], (id, node) => [
+        h("td.fixed", null, nodeLink(id)), h("td.fixed", null, node.outputs.map((output) => h("div", null, nodeLink(output.sink, output.name)))),
+        h("td", null, node.mode), h("td.fixed", null, node.trigger || "once per run"), h("td.text", null, node.words)]),
+      listCard("view", ["View", "Read by", "Description"], described),
+      listCard("source", ["Source", "Read by", "Description"], described)));
+}
+
+function described(id, node) {
+  const count = node.read_by?.length || 0;
+  return [h("td.fixed", null, nodeLink(id)), h("td.fixed", null, count ? `${count} ${count === 1 ? "model" : "models"}` : "no model"), h("td.text", null, node.words)];
+}
+
+/** The text of the project's author; without one, what the project does in numbers. */
+function aboutCard(groups) {
+  if (project.overview) return h("section.card", { "aria-label": "About this project" }, markup("div.body.markdown", project.overview));
+  const counted = (kind) => {
+    const count = groups.get(kind)?.length || 0;
+    return count ? `${count} ${kindWord(kind, count).toLowerCase()}` : null;
+  };
+  const [inputs, views, queries, sinks] = [[counted("source"), counted("seed")].filter(Boolean).join(" and "), counted("view"), counted("query"), counted("sink")];
+  const read = `${queries || "No query"} ${groups.get("query")?.length > 1 ? "read" : "reads"} ${inputs || "no sources"}${views ? ` through ${views}` : ""}`;
+  return h("section.card", { "aria-label": "About this project" }, h("div.body", null,
+    h("p", null, `${read}${sinks ? `, and ${groups.get("query")?.length > 1 ? "write" : "writes"} to ${sinks}` : ""}.`),
+    h("p.muted", null, "Describe the project here with a docs block ", h("code", null, "__overview__"), ".")));
+}
+
+/** What each folder reads and writes. */
+function flowsCard(queries) {
+  const folders = [...groupBy(queries, ([, node]) => node.folders[0] || "")].sort(([a], [b]) => byFolder(a, b));
+  if (folders.length < 2) return null;
+  const links = (ids) => h("td", null, h("div.links", null, ids.map((id) => nodeLink(id))));
+  return tableCard("What flows", ["Folder", "Reads", ["Queries", "number"], "Writes to"], folders.slice(0, SHOWN_FLOWS).map(([folder, members]) => {
+    const inputs = new Set(members.flatMap(([id]) => [...inputsOf(id)]));
+    const sinks = new Set(members.flatMap(([, node]) => node.outputs.map((output) => output.sink)).filter((id) => nodes.has(id)));
+    const selector = folder ? `+path:models/${folder}` : `+path:models/*.*`;
+    return h("tr", null, h("td.fixed", null, h("a", { href: `#/graph?select=${encodeURIComponent(selector)}` }, icon("folder"), " ", folder || "no folder")),
+      links([...inputs]), h("td.number", null, members.length), links([...sinks]));
+  }), folders.length > SHOWN_FLOWS ? h("p.body.muted", null, `and ${folders.length - SHOWN_FLOWS} more folders`) : null);
+}
+
+/** Returns the sources, seeds and stored outputs that a query reads, also through views. */
+function inputsOf(id, found = new Set(), seen = new Set()) {
+  for (const parent of nodes.get(id).depends_on || []) {
+    if (seen.has(parent)) continue;
+    seen.add(parent);
+    if (nodes.get(parent).kind === "view") inputsOf(parent, found, seen);
+    else found.add(parent);
+  }
+  return found;
+}
+
+/** The nodes of a kind, by folder and name. */
+function listCard(kind, head, cells) {
+  const items = sorted(kind);
+  const hasFolders = items.some(([, node]) => folderOf(node));
+  const rows = items.slice(0, SHOWN).flatMap(([id, node], at) => {
+    const isNew = hasFolders && (at === 0 || folderOf(items[at - 1][1]) !== folderOf(node));
+    const folder = isNew ? h("tr.folder", null, h("th", { colspan: head.length, scope: "rowgroup" }, icon("folder"), folderOf(node) || "no folder")) : null;
+    return [folder, h("tr", null, cells(id, node))];
+  });
+  return items.length ? tableCard(KINDS[kind], head, rows, items.length > SHOWN ? h("p.body", null, h("a", { href: `#/kind/${kind}` }, `All ${items.length} ${kindWord(kind, 2).toLowerCase()}`)) : null) : null;
+}
+
+function sorted(kind) {
+  return [...nodes].filter(([, node]) => node.kind === kind)
+    .sort(([, one], [, other]) => byFolder(folderOf(one), folderOf(other)) || one.name.localeCompare(other.name));
+}
+
+/** Nodes outside of a folder come last. */
+function byFolder(one, other) {
+  return !one - !other || one.localeCompare(other);
+}
+
+function folderOf(node) {
+  return (node.folders || []).join("/");
+}
+
+function tableCard(title, head, rows, more = null) {
+  return h("section.card", { "aria-label": title }, h("header", null, h("h2", null, title)),
+    h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": `Table of ${title.toLowerCase()}` }, h("table.table", null,
+      h("thead", null, h("tr", null, head.map((name) => (Array.isArray(name) ? h("th", { scope: "col", class: name[1] }, name[0]) : h("th", { scope: "col" }, name))))), h("tbody", null, rows))), more);
 }
 
 function summary(findings) {
@@ -37,14 +112,13 @@ function summary(findings) {
   return [...groups].map(([severity, items]) => `${items.length} ${severity}${items.length === 1 || severity === "info" ? "" : "s"}`).join(", ");
 }
 
-/** Returns the list of all nodes of a kind. */
+/** Returns the list of all nodes of a kind, by folder and name. */
 export function kindPage(kind) {
-  const items = [...nodes].filter(([, node]) => node.kind === kind).sort((a, b) => a[1].name.localeCompare(b[1].name));
+  const items = sorted(kind);
   return h("article", null, h("header.head", null, h("div.title", null, kindIcon(kind, true), h("div", null, h("h1", { tabindex: -1 }, KINDS[kind]),
     h("p.muted.place", null, `${items.length} · ${MEANINGS[kind]}`)))),
-  h("section.card", { "aria-label": KINDS[kind] }, h("div.scroll-x", { tabindex: 0, role: "region", "aria-label": `Table of ${KINDS[kind].toLowerCase()}` }, h("table.table", null,
-    h("thead", null, h("tr", null, ["Name", "Description", "File"].map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", null, items.map(([id, node]) => h("tr", null, h("td.fixed", null, nodeLink(id)), h("td.text", null, node.words), h("td.mono", null, node.path)))))))); 
+  tableCard(KINDS[kind], ["Name", "Description", "File"], items.map(([id, node]) => h("tr", null,
+    h("td.fixed", null, nodeLink(id)), h("td.text", null, node.words), h("td.mono", null, node.path)))));
 }
 
 /** Returns all findings of the project. */

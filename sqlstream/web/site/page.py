@@ -1,4 +1,6 @@
-"""The files of the site: a folder, or one file that contains everything. Both also open without a server."""
+"""The files of the site: a folder, or one file that contains everything. Both also open without a server. The live page
+serves those of the folder from memory.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 LIBRARIES = ("assets/vendor/dagre/dagre.min.js", "assets/vendor/minisearch/minisearch.js")
-STYLES = ("assets/theme.css", "site/site.css")
+STYLES = ("assets/theme.css", "assets/search.css", "site/site.css")
 ENTRY = "site/site.js"
 LICENSES = ("assets/vendor/dagre/LICENSE", "assets/vendor/minisearch/LICENSE")
 
@@ -25,33 +27,44 @@ def site_files(catalog: Mapping[str, Any]) -> dict[str, str]:
 
     `catalog` is plain data, which the module `site/store.js` describes.
     """
-    scripts = {f"assets/{path.rsplit('/', 1)[1]}": read_asset(path) for path in LIBRARIES}
-    scripts |= {"data.js": data_script(catalog), "assets/site.js": bundle_modules(ENTRY)}
-    names = (f'<script defer src="{name}"></script>' for name in scripts)
+    licenses = {f"assets/{path.split('/')[2]}.LICENSE": read_asset(path) for path in LICENSES}
+    return {"index.html": site_page(catalog), **site_assets(), **licenses}
+
+
+def site_page(catalog: Mapping[str, Any]) -> str:
+    """Returns the page of the site, which contains the data and loads `site_assets`."""
+    names = (f'<script defer src="{name}"></script>' for name in site_assets() if name.endswith(".js"))
     policy = f"{_NO_OTHERS}; style-src 'self'; script-src 'self'"
     head = '<link rel="stylesheet" href="assets/site.css">\n' + "\n".join(names)
-    page = _page(catalog, policy, head, "")
-    licenses = {f"assets/{path.split('/')[2]}.LICENSE": read_asset(path) for path in LICENSES}
-    return {"index.html": page, **scripts, "assets/site.css": _styles(), **licenses}
+    return _page(catalog, policy, head, "")
+
+
+@cache
+def site_assets() -> dict[str, str]:
+    """Returns the scripts and the styles of the site by name, the same for all projects; scripts in their order."""
+    scripts = {f"assets/{path.rsplit('/', 1)[1]}": read_asset(path) for path in LIBRARIES}
+    return {**scripts, "assets/site.js": bundle_modules(ENTRY), "assets/site.css": _styles()}
 
 
 def static_page(catalog: Mapping[str, Any]) -> str:
     """Returns the site as one file, which loads nothing. Its policy allows only its own scripts, by their digests."""
     # two hyphens would end the comment
     notices = "\n".join(f"<!--\n{path.split('/')[2]}:\n{read_asset(path).replace('--', '- -')}-->" for path in LICENSES)
-    scripts = [*map(read_asset, LIBRARIES), data_script(catalog), bundle_modules(ENTRY)]
+    scripts = [*map(read_asset, LIBRARIES), bundle_modules(ENTRY)]
     style = _styles()
     policy = f"{_NO_OTHERS}; style-src {_digest(style)}; script-src {' '.join(map(_digest, scripts))}"
     body = "".join(f"<script>{script}</script>\n" for script in scripts)
     return _page(catalog, policy, f"<style>{style}</style>\n{notices}", body)
 
 
-def data_script(catalog: Mapping[str, Any]) -> str:
-    """Returns the script that defines the data. No value in it can end the script element."""
+def data_block(catalog: Mapping[str, Any]) -> str:
+    """Returns the data as an element of the page. No value in it can end the element. A script with the data would be
+    readable for other sites: browsers run scripts of other servers, but do not show them the text of a page.
+    """
     text = json.dumps(catalog, ensure_ascii=False, separators=(",", ":"), default=str)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return f"globalThis.sqlstreamDocs = {text};\n"
+    return f'<script type="application/json" id="sqlstream-docs">{text}</script>\n'
 
 
 def _page(catalog: Mapping[str, Any], policy: str, head: str, body: str) -> str:
@@ -69,7 +82,7 @@ def _page(catalog: Mapping[str, Any], policy: str, head: str, body: str) -> str:
 </head>
 <body>
 <noscript>This documentation needs JavaScript.</noscript>
-{body}</body>
+{data_block(catalog)}{body}</body>
 </html>
 """
 

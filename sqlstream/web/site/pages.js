@@ -4,7 +4,8 @@ import { copyButton, h, icon, kindIcon, markup, show } from "../assets/dom.js";
 import { createGraph } from "../assets/graph.js";
 import { codeBlock } from "../assets/sql.js";
 import { columnGraph, columnOf, columnKey, uses } from "./lineage.js";
-import { IN_GRAPH, MEANINGS, edges, graphNode, linkTo, nameOf, nodes, selectable, testsOf } from "./store.js";
+import { MEANINGS } from "../assets/kinds.js";
+import { IN_GRAPH, edges, graphNode, linkTo, liveLink, nameOf, nodes, selectable, testsOf } from "./store.js";
 
 const MANY_NEIGHBORS = 40;
 const IS_LEAF = new Set(["source", "seed"]);
@@ -33,6 +34,7 @@ function head(id, node) {
       node.contract?.enforced ? h("span.badge.ok", null, icon("ok"), "contract") : null,
       node.contract?.is_deprecated ? h("span.badge.warn", null, icon("warn"), "deprecated") : null,
       (node.tags || []).map((tag) => h("span.badge", { title: "tag" }, `#${tag}`)),
+      liveLink(id) ? h("a.button.quiet.no-print", { href: liveLink(id) }, icon("query"), "Live page") : null,
       node.url ? h("a.button.quiet", { href: node.url, rel: "noopener noreferrer" }, icon("link"), "Open") : null,
       IN_GRAPH.has(node.kind) ? h("a.button.quiet.no-print", { href: graphLink(id) }, icon("graph"), "Show in the graph") : null));
 }
@@ -64,9 +66,9 @@ export function finding(each) {
 
 function descriptionCard(node) {
   if (node.kind === "test" || (!node.description && !IN_GRAPH.has(node.kind))) {
-    return node.description ? card("Description", markup("div.prose", node.description)) : null;
+    return node.description ? card("Description", markup("div.markdown", node.description)) : null;
   }
-  const content = node.description ? markup("div.prose", node.description) : h("p.muted", null, "It has no description.");
+  const content = node.description ? markup("div.markdown", node.description) : h("p.muted", null, "It has no description.");
   return card("Description", content);
 }
 
@@ -111,7 +113,7 @@ function columnRow(id, column, chosen) {
     h("td.fixed", null, h("a.mono", { href: linkTo(id, column.name), "aria-current": isChosen ? "true" : null }, column.name),
       column.watermark ? h("span.badge.accent", { title: "event time with a watermark" }, icon("clock"), column.watermark) : null),
     h("td.mono.type", null, column.type || h("span.muted", null, "unknown")),
-    h("td.text", null, column.description ? markup("div.prose", column.description) : null),
+    h("td.text", null, column.description ? markup("div.markdown", column.description) : null),
     IS_LEAF.has(nodes.get(id).kind) ? null : h("td", null, from.map((node) => [
       h("div.from", null, nodes.has(node) ? kindIcon(nodes.get(node).kind) : null,
         h("span", null, nameOf(node), h("span.muted", null, " · ", column.from.filter(([other]) => other === node).map(([, name]) => name).join(", ")))),
@@ -195,7 +197,7 @@ function dataTestsCard(node) {
   if (!node.data_tests?.length) return null;
   return h("section.card", { "aria-label": "Data tests" }, h("header", null, h("h2", null, "Data tests"), h("span.muted", null, node.data_tests.length)),
     dataTable("data tests", ["Name", "Rows must meet", "A row that violates it", "In test --data"], node.data_tests.map((test) => [
-      h("span.mono", null, test.name), [test.description ? markup("div.prose", test.description) : null, h("code", null, test.condition)],
+      h("span.mono", null, test.name), [test.description ? markup("div.markdown", test.description) : null, h("code", null, test.condition)],
       VIOLATIONS[test.on_violation] || "is not looked for in the stream", h("span.badge", null, test.severity === "warn" ? "warning" : "error"),
     ])));
 }

@@ -1,19 +1,31 @@
 // The site: its frame, and the page that the address names.
 
-import { append, h, icon, logo, show, themeButton } from "../assets/dom.js";
+import { append, brand, h, icon, show, themeButton } from "../assets/dom.js";
+import { KINDS } from "../assets/kinds.js";
+import { makeSearch, searchButton, searchDialog } from "../assets/search.js";
 import { sidebar } from "./nav.js";
 import { findingsPage, graphPage, kindPage, overviewPage } from "./overview.js";
 import { nodePage } from "./pages.js";
-import { search, searchDialog } from "./search.js";
 import { selectNodes } from "./select.js";
-import { KINDS, nodes, project } from "./store.js";
+import { linkTo, liveHome, nodes, project } from "./store.js";
 
 const places = new Map();
 let before = null;
+let search = null;
+
+/** Returns the function that searches the site. */
+function searched() {
+  search ||= makeSearch([...nodes].map(([id, node]) => ({
+    id, kind: node.kind, name: node.name, words: node.words, tags: node.tags, path: node.path, sql: node.raw || "",
+    columns: (node.columns || []).map((column) => column.name),
+    column_words: (node.columns || []).map((column) => column.words).join(" "),
+  })));
+  return search;
+}
 
 function start() {
   const nav = sidebar();
-  const finder = searchDialog();
+  const finder = searchDialog({ label: "Search the documentation", load: searched, open: ({ id }) => { location.hash = linkTo(id); } });
   const page = h("main.page", { id: "page", tabindex: -1 });
   const menu = h("button.button.quiet.narrow-only", { type: "button", "aria-label": "Open the list of nodes", "aria-expanded": "false", "aria-controls": "side" }, icon("menu"));
   const toggle = (open) => {
@@ -22,10 +34,9 @@ function start() {
   };
   menu.addEventListener("click", () => toggle(!nav.element.classList.contains("open")));
   const bar = h("header.bar", null, menu,
-    h("a.brand", { href: "#/" }, logo(), h("span", null, project.name, h("span.slash.wide-only", null, " / docs"))),
-    h("span.spread"),
-    h("button.button.find", { type: "button", onclick: finder.open, "aria-label": "Search", title: "Search (/)" }, icon("search"), h("span.wide-only", null, "Search"), h("kbd.wide-only", null, "/")),
-    h("a.button.quiet", { href: "#/graph" }, icon("graph"), "Graph"), themeButton());
+    brand("#/", project.name), h("span.spread"), searchButton(finder, "/"),
+    h("a.button.quiet", { href: "#/graph", "aria-label": "Graph" }, icon("graph"), h("span.wide-only", null, "Graph")),
+    project.live ? h("a.button.quiet", { href: liveHome(), "aria-label": "Live page" }, icon("query"), h("span.wide-only", null, "Live page")) : null, themeButton());
   const skip = h("a.skip", { href: "#page" }, "Skip to the page");
   skip.addEventListener("click", (event) => { event.preventDefault(); page.focus(); });
   append(document.body, [skip, bar, h("div.frame", null, nav.element, page), finder.element]);
@@ -86,4 +97,4 @@ if (document.readyState === "loading") addEventListener("DOMContentLoaded", star
 else start();
 
 /** For tests: the selection and the search, without a page. */
-globalThis.sqlstreamSite = { select: (select, exclude) => [...selectNodes(select, exclude)].sort(), search };
+globalThis.sqlstreamSite = { select: (select, exclude) => [...selectNodes(select, exclude)].sort(), search: (text) => searched()(text).map(({ entry }) => entry.id) };

@@ -1,45 +1,21 @@
 // The data of the site, and what the pages look up in it.
 //
-// globalThis.sqlstreamDocs = { project, nodes, edges, selectable }, made by app/docs/catalog.py:
-//   project: { name, version, target, sqlstream_version, generated_at, overview (HTML), findings }
+// The element `sqlstream-docs` contains { project, nodes, edges, selectable }, made by app/docs/catalog.py:
+//   project: { name, version, target, sqlstream_version, generated_at, live (address of the live page), overview (HTML), findings }
 //   nodes: by unique id { kind, name, path, description (HTML), words, tags, meta, columns, config, raw, compiled,
 //     outputs, emission, depends_on, read_by, findings, ... }; kind is source, seed, view, query, sink,
 //     exposure, macro, function or test
 //   edges: pairs of ids; selectable: what selectors match, by unique id
 
-const data = globalThis.sqlstreamDocs;
+const data = JSON.parse(document.getElementById("sqlstream-docs").textContent);
 
 export const project = data.project;
 export const nodes = new Map(Object.entries(data.nodes));
 export const edges = data.edges;
 export const selectable = data.selectable;
 
-export const KINDS = {
-  source: "Sources", seed: "Seeds", view: "Views", query: "Queries", sink: "Sinks",
-  exposure: "Exposures",
-  macro: "Macros", function: "Functions", test: "Unit tests",
-};
-
-/** Returns the word for `count` nodes of a kind. */
-export function kindWord(kind, count) {
-  return count === 1 ? KINDS[kind].replace(/ies$/, "y").replace(/s$/, "") : KINDS[kind];
-}
-
 /** The kinds that the graph shows. */
 export const IN_GRAPH = new Set(["source", "seed", "view", "query", "sink", "exposure"]);
-
-/** What a kind is, for people who see it for the first time. */
-export const MEANINGS = {
-  source: "an input that the project declares",
-  seed: "a small table in a CSV file",
-  view: "a model without a sink, which other models read",
-  query: "a model that runs and writes to a sink",
-  sink: "an output that the project declares",
-  exposure: "a dashboard, an application or another use of the outputs",
-  macro: "SQL that models share",
-  function: "a Python function that SQL can call",
-  test: "given rows and expected rows of a model",
-};
 
 /** The unit tests of each model, by its unique id. */
 export const testsOf = groupBy([...nodes].filter(([, node]) => node.kind === "test"), ([, node]) => node.model);
@@ -59,6 +35,21 @@ export function groupBy(items, key) {
 export function linkTo(id, column) {
   return `#/node/${encodeURIComponent(id)}${column === undefined ? "" : `/column/${encodeURIComponent(column)}`}`;
 }
+
+/** Returns the link to a node on the live page; null if it has none, or the site knows no live page. */
+export function liveLink(id) {
+  const node = nodes.get(id);
+  if (!project.live || !LIVE.has(node.kind)) return null;
+  const path = node.kind === "query" ? `query/${encodeURIComponent(node.name)}` : `node/${encodeURIComponent(id)}`;
+  return `${liveHome()}${path}?target=${encodeURIComponent(project.target)}`;
+}
+
+/** Returns the address of the live page; null if the site knows none. */
+export function liveHome() {
+  return project.live ? `${project.live}#/` : null;
+}
+
+const LIVE = new Set(["query", "view", "source", "seed"]);
 
 /** Returns a name for a node that the site may not have. */
 export function nameOf(id) {

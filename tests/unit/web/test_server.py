@@ -15,7 +15,7 @@ import pytest
 from benchmarks.make_history import FAILED, RESTARTED, SILENT, History, LiveRun, make_history, name_of
 from sqlstream import ProjectRequest, UsageError
 from sqlstream.app.request import UiRequest
-from sqlstream.app.ui.serve import listen
+from sqlstream.app.session.listening import listen
 from sqlstream.web.server.http import bind
 from tests.services.ui_page import Page, page_of
 
@@ -97,10 +97,26 @@ def test_the_page_of_a_query(page: Page) -> None:
     ]
     assert "a window is emitted once" in found["emission"]
     assert found["plan"]["verdict"] == "new"
-    assert (found["versions"], found["tests"], found["views"]) == ([], [], ["orders_clean"])
+    assert (found["versions"], found["tests"]) == ([], [])
+    assert found["views"] == [{"unique_id": "model.observed.orders_clean", "name": "orders_clean"}]
     assert found["checkpoint"]["started"] is False
     assert found["now"]["status"] == "running"
     assert found["problems"] == []
+
+
+def test_the_pages_of_nodes(page: Page) -> None:
+    """A source, a view and a sink have their columns, settings, neighbors, and the queries that use them."""
+    readers = [name_of(number) for number in range(0, HISTORY.queries, 5)]
+    source = page.get("/api/node/source.observed.orders.events")
+    assert [column["name"] for column in source["columns"]] == ["id", "kind", "amount", "at"]
+    assert (source["config"]["format"], source["queries"]) == ("json", readers)
+    assert [node["name"] for node in source["read_by"]] == ["orders_clean"]
+    view = page.get("/api/node/model.observed.orders_clean")
+    assert "source('orders', 'events')" in view["raw_sql"]
+    assert [(node["kind"], node["name"]) for node in view["reads"]] == [("source", "orders.events")]
+    assert view["queries"] == readers
+    sink = page.get("/api/node/sink.observed.lake")
+    assert (sink["kind"], sink["columns"], len(sink["queries"])) == ("sink", None, HISTORY.queries)
 
 
 def test_series_batches_and_events_of_a_query(page: Page) -> None:
@@ -130,6 +146,7 @@ def test_quarantined_rows_come_from_the_quarantine(page: Page) -> None:
     [
         ("/api/query/nothing", 404),
         ("/api/query/nothing/series", 404),
+        ("/api/node/source.observed.nothing", 404),
         ("/api/overview?target=nowhere", 404),
         ("/api/live?target=nowhere", 404),
         ("/api/query/orders_000/series?from=yesterday", 400),

@@ -46,7 +46,7 @@ def test_other_forms_are_refused(tmp_path: Path, text: str, problem: str) -> Non
         bundle_modules("main.js", tmp_path)
 
 
-@pytest.mark.parametrize("module", ["dom", "graph", "layout", "sql"])
+@pytest.mark.parametrize("module", ["dom", "graph", "kinds", "layout", "search", "sql"])
 def test_the_shared_modules_can_be_bundled(module: str) -> None:
     """Each shared module has only forms that the bundle knows, and cannot end a script element."""
     bundle = bundle_modules(f"assets/{module}.js")

@@ -3,23 +3,26 @@
 import { h, icon, show } from "../dom.js";
 import { Flow } from "./flow.js";
 import { partsLegend } from "./parts.js";
-import { queryLink, route, setParameters } from "./router.js";
+import { nodeLink, queryLink, rememberOverview, route, setParameters } from "./router.js";
 import { Figures, Problems } from "./summary.js";
 import { QueryTable, sortSelect } from "./table.js";
 
 export class Overview {
-  constructor(container, store) {
+  /** `place` is where the overview was left, null if it opens for the first time. */
+  constructor(container, store, place = null) {
     this.container = container;
     this.store = store;
+    this.wanted = place;
+    rememberOverview();
     const { q = "", sort = "" } = route().parameters;
     this.figures = new Figures((text) => this.setFilter(text));
     this.problems = new Problems((text) => this.setFilter(text));
     this.flow = new Flow({
       onOpen: (model) => { location.hash = queryLink(model); },
       onFolder: (folder) => this.setFilter(`folder:${folder}`),
-      onSelect: (node) => this.setFilter(node.kind === "sink" ? `sink:${node.name}` : node.name.split(".")[0]),
+      onSelect: (node) => { location.hash = nodeLink(node); },
     });
-    this.table = new QueryTable({ sort, filter: q, onSort: (value) => setParameters({ sort: value }), details: (model) => this.nodes?.get(model) });
+    this.table = new QueryTable({ sort, filter: q, onSort: (value) => this.#keep({ sort: value }), details: (model) => this.nodes?.get(model) });
     this.input = h("input.input", { type: "search", id: "filter", placeholder: "Filter: name, status:failed, sink:lake …", "aria-label": "Filter queries", autocomplete: "off", spellcheck: "false" });
     this.input.value = q;
     this.input.addEventListener("input", () => this.setFilter(this.input.value, true));
@@ -40,6 +43,11 @@ export class Overview {
     clearTimeout(this.later);
   }
 
+  /** Where the overview is left: how far it is scrolled, and the query that had the focus. */
+  get place() {
+    return { scroll: scrollY, model: this.table.focused };
+  }
+
   /** The element that the key `/` focuses. */
   get search() {
     return this.input;
@@ -47,7 +55,7 @@ export class Overview {
 
   setFilter(text, isTyped = false) {
     if (!isTyped) this.input.value = text;
-    setParameters({ q: text });
+    this.#keep({ q: text });
     this.table.filter(text);
     this.#drawCount();
     if (!isTyped) this.queries.scrollIntoView({ block: "nearest" });
@@ -82,13 +90,27 @@ export class Overview {
     this.flow.overview = overview;
     if (change.all) this.#layLater();
     else this.flow.update(overview, false);
+    if (this.wanted) this.#return();
+  }
+
+  /** Goes back to where the overview was left. */
+  #return() {
+    const { scroll, model } = this.wanted;
+    this.wanted = null;
+    scrollTo(0, scroll);
+    if (!model || !this.table.focus(model)) this.container.querySelector("h1").focus({ preventScroll: true });
+  }
+
+  #keep(parameters) {
+    setParameters(parameters);
+    rememberOverview();
   }
 
   #build() {
     this.empty = h("section.card.empty", { hidden: true }, h("h2", null, "Nothing has run yet"),
       h("p", null, "Start the queries of this project in another terminal. This page updates by itself."),
       h("pre.code", null, "sqlstream run"));
-    show(this.container, h("h1.visually-hidden", null, "Overview"), this.figures.element, this.empty, this.problems.element, this.queries, this.flow.element);
+    show(this.container, h("h1.visually-hidden", { tabindex: -1 }, "Overview"), this.figures.element, this.empty, this.problems.element, this.queries, this.flow.element);
   }
 
   /** Lays out the graph after the table is painted. */

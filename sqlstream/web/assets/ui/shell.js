@@ -1,12 +1,15 @@
 // The bar at the top: project, target, runs, connection, theme, and the help for keys.
 
-import { h, icon, logo, show, themeButton } from "../dom.js";
+import { brand, brandName, h, icon, readSetting, show, themeButton, writeSetting } from "../dom.js";
+import { searchButton } from "../search.js";
 import { localTime, seconds, timeElement } from "./format.js";
-import { link, route } from "./router.js";
+import { docsLink, link, overviewLink, route } from "./router.js";
+import { liveSearch } from "./search.js";
 import { statusBadge } from "./status.js";
 
 const KEYS = [
   ["/", "Filter the queries"],
+  ["Ctrl K", "Search queries, views, sources, columns and SQL"],
   ["g o", "Go to the overview"],
   ["↑ ↓", "Move in the table; Enter opens a query"],
   ["[ ]", "Previous or next tab of a query"],
@@ -14,18 +17,24 @@ const KEYS = [
   ["Esc", "Clear the filter, close, or go back to the overview"],
   ["?", "Show these keys"],
 ];
+
+/** The setting that is "off" if keys without Ctrl or Alt do nothing, for those who speak to their computers. */
+export const KEYS_SETTING = "keys";
 const LIVES = { running: "running", ended: "success", killed: "killed", elsewhere: "unknown" };
 
 export class Shell {
   constructor(bar) {
-    this.name = h("span", null, "sqlstream");
-    this.home = h("a.brand", { href: link(""), title: "Overview" }, logo(), this.name);
+    this.home = brand(overviewLink(), "");
+    this.name = this.home.lastChild;
+    this.docs = h("a.button.quiet", { href: docsLink(null), "aria-label": "Docs" }, icon("doc"), h("span.wide-only", null, "Docs"));
+    const search = searchButton(liveSearch(() => this.store), "Ctrl K");
     this.target = h("select.input.target", { "aria-label": "Target", hidden: true, onchange: () => this.#chooseTarget() });
     this.runs = h("button.button.quiet.runs", { type: "button", "aria-haspopup": "dialog", onclick: () => this.showRuns() });
     this.connection = h("span.connection", { role: "status" });
+    this.pause = h("button.button.quiet.wide-only", { type: "button", onclick: () => this.store?.pause(!this.store.isPaused) });
     this.theme = themeButton();
     const help = h("button.button.quiet.wide-only", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: () => this.showKeys() }, h("kbd", null, "?"));
-    show(bar, this.home, this.target, this.runs, h("span.spread"), this.connection, this.theme, help);
+    show(bar, this.home, this.target, this.runs, h("span.spread"), this.connection, this.pause, search, this.docs, this.theme, help);
     this.timer = setInterval(() => this.#drawConnection(), 1_000);
   }
 
@@ -41,9 +50,10 @@ export class Shell {
 
   #draw() {
     const { project, overview } = this.store;
-    this.home.setAttribute("href", link(""));
+    this.home.setAttribute("href", overviewLink());
     if (project) {
-      show(this.name, h("span.wide-only", null, "sqlstream ", h("span.slash", null, "/ ")), project.project);
+      show(this.name, brandName(project.project));
+      this.docs.setAttribute("href", docsLink(project.target));
       this.target.hidden = project.targets.length < 2;
       show(this.target, project.targets.map((name) => h("option", { value: name }, name)));
       this.target.value = project.target;
@@ -60,8 +70,14 @@ export class Shell {
     if (!this.store) return;
     const { state, since } = this.store.connection;
     const lost = `Disconnected since ${localTime(since)} (${seconds(Math.round((Date.now() - since) / 1000))}), reconnecting…`;
-    const text = { live: "Live", connecting: "Connecting…", lost }[state];
+    const text = { live: "Live", connecting: "Connecting…", lost, paused: `Paused since ${localTime(since)}` }[state];
     this.connection.dataset.state = state;
+    const label = state === "paused" ? "Continue live updates" : "Pause live updates";
+    if (this.pause.title !== label) {
+      show(this.pause, icon(state === "paused" ? "query" : "idle"));
+      this.pause.title = label;
+      this.pause.setAttribute("aria-label", label);
+    }
     document.documentElement.classList.toggle("disconnected", state === "lost");
     if (this.connection.textContent === text) return;
     show(this.connection, h("i", { "aria-hidden": "true" }), h("span", null, text));
@@ -88,8 +104,11 @@ export class Shell {
   }
 
   showKeys() {
-    this.#dialog("Keys", h("table.table.keys", null, h("tbody", null, KEYS.map(([keys, text]) => h("tr", null,
-      h("td", null, keys.split(" ").map((key) => h("kbd", null, key))), h("td", null, text))))));
+    const box = h("input", { type: "checkbox", checked: readSetting(KEYS_SETTING) !== "off", onchange: () => writeSetting(KEYS_SETTING, box.checked ? "on" : "off") });
+    this.#dialog("Keys", [
+      h("table.table.keys", null, h("tbody", null, KEYS.map(([keys, text]) => h("tr", null,
+        h("td", null, keys.split(" ").map((key) => h("kbd", null, key))), h("td", null, text))))),
+      h("p", null, h("label", null, box, " Use these keys. Without them, only Esc and the keys of a focused element work."))]);
   }
 
   #dialog(title, content) {

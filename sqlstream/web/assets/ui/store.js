@@ -42,11 +42,25 @@ export class Store {
     this.listeners.clear();
   }
 
+  /** Stops or continues updates. What is shown stays as it is while they are paused. */
+  pause(isPaused) {
+    this.isPaused = isPaused;
+    if (isPaused) {
+      this.source?.close();
+      clearTimeout(this.timer);
+      this.#setConnection("paused");
+    } else {
+      this.#setConnection("connecting");
+      this.#connect();
+      this.load();
+    }
+  }
+
   /** Follows the batches of another query; null for none. */
   watch(model) {
     if (model === this.model) return;
     this.model = model;
-    this.#connect();
+    if (!this.isPaused) this.#connect();
   }
 
   listen(call) {

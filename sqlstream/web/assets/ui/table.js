@@ -23,7 +23,8 @@ export class QueryTable {
     this.sortedAt = 0;
     this.head = h("div.row.head", { role: "row" }, COLUMNS.map((column) => this.#headCell(column)));
     this.body = h("div.rows", { role: "rowgroup" });
-    this.none = h("p.note-text", { hidden: true });
+    this.none = h("p.note-text", { hidden: true }, "No query matches the filter. ",
+      h("button.button", { type: "button", onclick: () => dispatchEvent(new CustomEvent("opensearch", { detail: this.words.map(([, word]) => word).join(" ") })) }, icon("search"), "Search views, sources and columns"));
     this.table = h("div.queries", { role: "table", "aria-label": "Queries" }, h("div", { role: "rowgroup" }, this.head), this.body);
     this.table.style.setProperty("--columns", COLUMNS.map((column) => `minmax(${column.width}px, ${column.width}fr)`).join(" "));
     this.table.style.minWidth = `${COLUMNS.reduce((sum, column) => sum + column.width, 16)}px`;
@@ -79,13 +80,20 @@ export class QueryTable {
     this.table.setAttribute("aria-rowcount", order.length + 1);
     const count = Object.keys(this.queries || {}).length;
     this.none.hidden = order.length > 0 || count === 0;
-    this.none.textContent = "No query matches the filter.";
     return order.length;
   }
 
-  /** Moves the focus to the first query. */
-  focus() {
-    this.rows.get(this.current)?.element.querySelector("a").focus();
+  /** Moves the focus to a query, by default the current one; returns whether it is shown. */
+  focus(model = this.current) {
+    if (!this.order.includes(model)) return false;
+    this.#setCurrent(model);
+    this.rows.get(model).element.querySelector("a").focus();
+    return true;
+  }
+
+  /** The query in focus, null if there is none. */
+  get focused() {
+    return this.body.contains(document.activeElement) ? this.current : null;
   }
 
   /** Sorts by a column. */
@@ -204,8 +212,13 @@ export class QueryTable {
 
   #clicked(event) {
     const row = event.target.closest(".row");
-    if (row && !event.target.closest("a") && !String(getSelection())) row.querySelector("a").click();
+    if (row && !event.target.closest("a") && !String(getSelection())) open(row.querySelector("a"));
   }
+}
+
+function open(opened) {
+  opened.focus({ preventScroll: true }); // it is where somebody comes back to
+  opened.click();
 }
 
 function makeRow(model) {

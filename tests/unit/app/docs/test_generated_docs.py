@@ -13,11 +13,11 @@ import pytest
 
 from sqlstream.app.docs.catalog import build_catalog
 from sqlstream.app.docs.generate import generate_docs
-from sqlstream.app.docs.serve import serving_docs
 from sqlstream.app.request import ProjectRequest, Selection, UiRequest
 from sqlstream.app.test.unit_tests import open_tests
+from sqlstream.app.ui.serve import serving_docs
 from sqlstream.cli.main import main
-from sqlstream.web.site.page import data_script, site_files, static_page
+from sqlstream.web.site.page import data_block, site_files, static_page
 
 FILES = {
     "project.yml": "name: shop\nmodels: {+tags: [core]}\n",
@@ -41,6 +41,10 @@ FILES = {
 }
 
 
+START = '<script type="application/json" id="sqlstream-docs">'
+"""The start of the data in a page."""
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A small project."""
@@ -52,8 +56,14 @@ def shop(tmp_path: Path) -> Path:
 
 def data_of(folder: Path) -> dict[str, dict[str, Any]]:
     """Returns the data of a generated site."""
-    text = (folder / "target" / "docs" / "data.js").read_text()
-    data: dict[str, dict[str, Any]] = json.loads(text.removeprefix("globalThis.sqlstreamDocs = ").rstrip(";\n"))
+    return data_in((folder / "target" / "docs" / "index.html").read_text())
+
+
+def data_in(page: str) -> dict[str, dict[str, Any]]:
+    """Returns the data in a page."""
+    found = re.search(f"{START}(.*?)</script>", page)
+    assert found is not None
+    data: dict[str, dict[str, Any]] = json.loads(found[1])
     return data
 
 
@@ -207,11 +217,9 @@ def test_no_text_can_end_a_script(shop: Path) -> None:
     catalog["project"]["name"] = "</script><!-- \u2028 & <b>"
     page = static_page(catalog)
 
-    script = data_script(catalog)
-    assert not re.search(r"[<>&\u2028]", script)
-    assert json.loads(script.removeprefix("globalThis.sqlstreamDocs = ").rstrip(";\n")) == json.loads(
-        json.dumps(catalog)
-    )
+    block = data_block(catalog)
+    assert not re.search(r"[<>&\u2028]", block.removeprefix(START).removesuffix("</script>\n"))
+    assert data_in(page) == json.loads(json.dumps(catalog))
     assert len(re.findall("</script", page)) == len(re.findall("<script", page)) == 4
     assert "<b>" not in page.split("<style>")[0]
 

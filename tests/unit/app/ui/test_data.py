@@ -73,6 +73,8 @@ def test_a_project_with_errors_shows_its_runs(project: Path) -> None:
         query = page.get(f"/api/query/{name_of(1)}")
         assert query["problems"]
         assert query["compiled_sql"]
+        assert page.get("/api/node/model.observed.orders_clean")["raw_sql"]
+        assert "does not compile" in page.get("/api/node/source.observed.orders.events")["problem"]
 
 
 def test_a_project_without_a_manifest_shows_its_queries(project: Path) -> None:

@@ -29,11 +29,11 @@ def test_the_lag_is_that_of_the_version_that_runs(tmp_path: Path) -> None:
     for version, status in ((1, "running"), (2, "running"), (1, "success")):
         entry = {"checkpoint": str(versions / f"v{version}/checkpoint")}
         live = {"plain": LiveQuery(0, "plain", entry=entry, status=status)}
-        found[version, status] = {model: lag for model, lag, _ in Checkpoints().read(seen, live)}
+        found[version, status] = {model: lags for model, lags, _ in Checkpoints().read(seen, live)}
 
     size = (tmp_path / "in/orders/2.json").stat().st_size
     assert found == {
-        (1, "running"): {"plain": {"files": 1, "bytes": size}},
-        (2, "running"): {"plain": {"files": 0, "bytes": 0}},
+        (1, "running"): {"plain": {"shop.orders": {"files": 1, "bytes": size}}},
+        (2, "running"): {"plain": {"shop.orders": {"files": 0, "bytes": 0}}},
         (1, "success"): {},
     }

@@ -4,12 +4,13 @@ import { h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
+import { showDescription } from "../description.js";
 import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { historyTab } from "./history.js";
 import { findingBox, outputTab } from "./output.js";
 import { problemPage } from "../overview.js";
-import { link, queryLink, route } from "../router.js";
+import { backLink, docsLink, nodeLink, queryLink } from "../router.js";
 import { columnsTab, sqlTab } from "./sections.js";
 import { stateOf, statusBadge } from "../status.js";
 import { Tiles } from "./tiles.js";
@@ -21,9 +22,11 @@ const LIVE_TABS = new Set(["charts", "batches"]);
 export class QueryPage {
   constructor(container, store, { model, tab }) {
     Object.assign(this, { container, store, model, tab });
-    this.title = h("h1", null, model);
+    this.title = h("h1", { tabindex: -1 }, model);
     this.badge = h("span.badge-box");
     this.meta = h("p.query-meta");
+    this.description = h("div.description", { hidden: true });
+    this.docs = h("a.button.quiet.docs", { hidden: true }, icon("doc"), "Docs");
     this.alarm = h("div.alarm");
     this.tiles = new Tiles();
     this.tabs = h("nav.tabs", { "aria-label": "Parts of the query" });
@@ -31,8 +34,8 @@ export class QueryPage {
     this.changing = new Map();
     this.requests = new AbortController();
     this.leave = store.listen((change) => this.#changed(change));
-    show(container, h("header.query-head", null, h("a.back", { href: link("") }, icon("home"), "Overview"),
-      h("div.query-title", null, kindIcon("query", true), this.title, this.badge), this.meta), this.alarm, this.tiles.element, this.tabs, this.body);
+    show(container, h("header.query-head", null, backLink(),
+      h("div.query-title", null, kindIcon("query", true), this.title, this.badge, this.docs), this.meta, this.description), this.alarm, this.tiles.element, this.tabs, this.body);
     this.#drawNow();
     this.#drawTabs();
     this.#load();
@@ -63,10 +66,6 @@ export class QueryPage {
     location.hash = queryLink(this.model, TABS[(index + TABS.length) % TABS.length][0]);
   }
 
-  escape() {
-    location.hash = link("");
-  }
-
   get now() {
     return this.store.queries[this.model] || this.page?.now || null;
   }
@@ -77,12 +76,21 @@ export class QueryPage {
       this.page = await get(queryPath(this.model), { target: this.store.target }, this.requests.signal);
     } catch (error) {
       if (error.name === "AbortError") return;
-      show(this.container, h("a.back", { href: link("") }, icon("home"), "Overview"), problemPage(error.message, null));
+      show(this.container, backLink(), problemPage(error.message, null));
       return;
     }
+    this.#describe();
     this.#drawNow();
     if (!this.part || !LIVE_TABS.has(this.tab)) this.#drawTab();
     else if (wasUnknown) this.part.moved?.(); // its default depends on what is known now
+  }
+
+  #describe() {
+    const { unique_id: id, description_html: html } = this.page;
+    this.docs.hidden = !id;
+    if (id) this.docs.setAttribute("href", docsLink(this.page.target, id));
+    if (this.shownDescription !== html) showDescription(this.description, html);
+    this.shownDescription = html;
   }
 
   #changed(change) {
@@ -115,11 +123,17 @@ export class QueryPage {
     this.tiles.update(now);
     const meta = [now.kind, now.trigger && `trigger ${now.trigger}`, now.sink && `into ${now.sink}`, known(now.version) && `version ${now.version}`, page?.path];
     const text = meta.filter(Boolean).join(" · ");
-    if (this.meta.dataset.text !== text + (page?.description || "")) {
-      this.meta.dataset.text = text + (page?.description || "");
-      show(this.meta, text, page?.description ? h("span.description", null, page.description) : null);
+    const drawn = `${text} ${this.store.overview !== null}`;
+    if (this.meta.dataset.text !== drawn) {
+      this.meta.dataset.text = drawn;
+      show(this.meta, meta.filter(Boolean).map((each, index) => [index ? " · " : "", each === `into ${now.sink}` ? ["into ", this.#sinkLinks(now.sink)] : each]));
     }
     this.#drawAlarm(now, state);
+  }
+
+  #sinkLinks(names) {
+    const sinks = new Map((this.store.overview?.nodes || []).filter((node) => node.kind === "sink").map((node) => [node.name, node]));
+    return names.split(", ").map((name, index) => [index ? ", " : "", sinks.has(name) ? h("a", { href: nodeLink(sinks.get(name)) }, name) : name]);
   }
 
   #drawAlarm(now, state) {
@@ -152,8 +166,15 @@ export class QueryPage {
         changing(alert.alert, h("p.muted")))));
   }
 
+  /** Marks the tab that is shown; the focus follows it. */
   #drawTabs() {
-    show(this.tabs, TABS.map(([name, label]) => h("a", { href: queryLink(this.model, name), "aria-current": name === this.tab ? "page" : null }, label)));
+    if (!this.tabs.childElementCount) show(this.tabs, TABS.map(([name, label]) => h("a", { href: queryLink(this.model, name), "data-tab": name }, label)));
+    for (const each of this.tabs.children) {
+      const isShown = each.dataset.tab === this.tab;
+      if (isShown) each.setAttribute("aria-current", "page");
+      else each.removeAttribute("aria-current");
+      if (isShown && this.tabs.contains(document.activeElement)) each.focus();
+    }
   }
 
   #drawTab() {

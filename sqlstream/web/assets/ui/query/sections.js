@@ -1,7 +1,8 @@
 // The tabs of a query about its code: SQL and columns.
 
-import { copyButton, h, icon } from "../../dom.js";
+import { copyButton, h, icon, kindIcon, markup } from "../../dom.js";
 import { codeBlock } from "../../sql.js";
+import { nodeLink } from "../router.js";
 
 /** Returns a card with a title. */
 export function card(title, ...content) {
@@ -48,22 +49,37 @@ function scrollTogether(one, other) {
 
 /** Returns the columns with the columns that they come from. */
 export function columnsTab(page) {
-  const columns = page.columns || [];
-  if (!columns.length) return card("Columns", h("p.note-text", null, "The columns are not known before the query runs."));
   return h("div.stack", null,
-    card("Columns", table("Columns", ["Column", "Type", "Comes from", "Description"], columns.map((column) => h("tr", null,
-      h("td", null, h("b.mono", null, column.name), column.watermark ? h("span.badge.accent", { title: watermarkText(column.watermark) }, icon("clock"), "watermark") : null),
-      h("td.mono", null, column.data_type || "unknown"),
-      h("td", null, originsOf(column)), h("td.text", null, column.description || h("span.muted", null, "–")))))),
+    card("Columns", columnsTable(page.columns, true)),
     card("Reads", table("Sources", ["Table", "Kind", "Format", "Place", "Description"], (page.sources || []).map((source) => h("tr", null,
-      h("td", null, h("b", null, source.name)), h("td", null, source.kind), h("td", null, source.format || "–"),
-      h("td.mono", null, source.path || source.table || "–"), h("td.text", null, source.description || h("span.muted", null, "–")))))),
-    page.views?.length ? card("Views on the way", h("p.body", null, page.views.join(", "))) : null);
+      h("td", null, h("a", { href: tableLink(source) }, source.name)), h("td", null, source.kind), h("td", null, source.format || "–"),
+      h("td.mono", null, source.path || source.table || "–"), describedCell(source))))),
+    page.views?.length ? card("Views on the way", h("ul.neighbors", null, page.views.map((view) => h("li", null, kindIcon("view"), h("a", { href: nodeLink({ id: view.unique_id, kind: "view" }) }, view.name))))) : null);
+}
+
+/** Returns the address of a table that a query reads: a source, a seed, or the output of another query. */
+function tableLink({ unique_id: id, kind, name }) {
+  return nodeLink({ id, kind: kind === "model" ? "query" : kind, model: name });
+}
+
+/** Returns a table of columns; `isMade`: with the columns of sources from which each comes. */
+export function columnsTable(columns, isMade) {
+  if (!columns?.length) return h("p.note-text", null, "The columns are not known before a query reads them.");
+  const head = ["Column", "Type", ...(isMade ? ["Comes from"] : []), "Description"];
+  return table("Columns", head, columns.map((column) => h("tr", null,
+    h("td", null, h("b.mono", null, column.name), column.watermark ? h("span.badge.accent", { title: watermarkText(column.watermark) }, icon("clock"), "watermark") : null),
+    h("td.mono", null, column.data_type || column.type || "unknown"),
+    isMade ? h("td", null, originsOf(column)) : null, describedCell(column))));
+}
+
+/** Returns a cell with a description in Markdown. */
+export function describedCell({ description_html: html }) {
+  return h("td.text", null, html ? markup("div.markdown", html) : h("span.muted", null, "–"));
 }
 
 function originsOf(column) {
   if (!column.origins?.length) return h("span.muted", null, "computed: no column of a source");
-  return h("ul.origins", null, column.origins.map((origin) => h("li", null, h("span.muted", null, `${origin.name || origin.unique_id}.`), h("b", null, origin.column))));
+  return h("ul.origins", null, column.origins.map((origin) => h("li", null, h("a.muted", { href: nodeLink({ id: origin.unique_id }) }, origin.name || origin.unique_id), ".", h("b", null, origin.column))));
 }
 
 function watermarkText(watermark) {
