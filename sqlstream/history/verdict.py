@@ -121,9 +121,9 @@ def verdict_of(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
         return Verdict("ends", "It reads what there is when it starts, and ends.", is_now=now)
     if not facts.has_batches:
         return Verdict("unknown", "Spark reports no batches under this trigger.", is_now=now)
-    if now and facts.lag and not any(facts.lag.values()) and facts.open_since is None and batches:
-        return Verdict("keeps_up", "It has read everything that there is.")
     if len(batches) < FEWEST_BATCHES:
+        if now and batches and facts.lag and not any(facts.lag.values()) and facts.open_since is None:
+            return Verdict("keeps_up", "It has read everything that there is.")
         return Verdict("unknown", f"Fewer than {FEWEST_BATCHES} batches since it started, in this range.", is_now=now)
     if now and _is_stuck(batches, facts):
         return Verdict("unknown", "A batch takes much longer than those before it.")

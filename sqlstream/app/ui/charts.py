@@ -65,7 +65,7 @@ def _facts(seen: SeenProject, model: str, live: LiveQuery | None, span: Span) ->
         has_batches=trigger.has_micro_batches,
         is_limited=_is_limited(seen, model),
         is_running=live.is_running and span.to_ms / 1000 > now - RECENT_SECONDS,
-        lag=live.lag,
+        lag=live.lag if live.lags else None,  # the checkpoint was read
         open_since=begun[1] if begun is not None and is_open else None,
     )
 
