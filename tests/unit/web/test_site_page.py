@@ -9,7 +9,8 @@ import pytest
 
 from sqlstream.web.site.page import WEB, bundle_modules, read_asset
 
-VENDOR = WEB / "assets" / "vendor"
+ASSETS = WEB / "assets"
+VENDOR = ASSETS / "vendor"
 
 
 def test_each_module_runs_once_and_before_those_that_import_it(tmp_path: Path) -> None:
@@ -71,3 +72,17 @@ def test_pages_load_nothing_from_a_network() -> None:
 
     texts = [read_asset(str(path.relative_to(WEB))).replace("http://www.w3.org/2000/svg", "") for path in own]
     assert not [path for path, text in zip(own, texts, strict=True) if re.search(r"https?://", text)]
+
+
+def test_the_live_page_preloads_all_its_modules() -> None:
+    """A browser asks for all of them at once, not for each after the one that imports it."""
+    page = (ASSETS / "index.html").read_text()
+    found, waiting = set(), [ASSETS / "ui/main.js"]
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            names = re.findall(r'^import .*?from "([^"]+)"', module.read_text(), re.MULTILINE)
+            waiting += [(module.parent / name).resolve() for name in names]
+    preloaded = re.findall(r'rel="modulepreload" href="/assets/([^"]+)"', page)
+    assert sorted(preloaded) == sorted(str(module.relative_to(ASSETS)) for module in found)
