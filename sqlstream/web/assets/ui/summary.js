@@ -105,7 +105,7 @@ function problemItem({ state, model }) {
     if (what.textContent !== problem.text) what.textContent = what.title = problem.text;
   };
   const head = model ? [h("a", { href: queryLink(model) }, model), h("span.word", null, wordOf(state))] : [];
-  return [h(model ? "li" : "li.killed", null, statusIcon(state), head, when, what), change];
+  return [h(model ? `li.${state}` : "li.killed", null, statusIcon(state), head, when, what), change];
 }
 
 function queryProblem(query) {
