@@ -161,7 +161,7 @@ class LiveQuery:
             "quarantined_rows": None if tested is None and corrupt is None else (tested or 0) + (corrupt or 0),
             "rows_in_quarantine": tested,
             "quarantines": list(quarantines),
-            "output_rows_per_second": self.output_rate(),
+            "output_rows_per_second": self.output_rate() if self.is_running else None,
             "lag": self.lag,
             "sources": self._sources(),
             "open_batch": self._open_batch(),

@@ -49,6 +49,11 @@ export function safeLink(link) {
   return !scheme || /^(https?|mailto)$/i.test(scheme[1]) ? link : "#";
 }
 
+/** Returns a text with the parts between backticks as code. */
+export function coded(text) {
+  return String(text).split("`").map((part, index, parts) => (index % 2 && index < parts.length - 1 ? h("code", null, part) : `${index % 2 ? "`" : ""}${part}`));
+}
+
 /** Returns an element with `html`, which only sqlstream's own Markdown renderer may have made. */
 export function markup(spec, html) {
   const element = h(spec);

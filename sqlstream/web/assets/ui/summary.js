@@ -1,10 +1,10 @@
 // The figures of all queries together, and what needs somebody.
 
-import { h, icon, show } from "../dom.js";
+import { coded, h, icon, show } from "../dom.js";
 import { ago, bytes, count, known, localTime, millis, rate, seconds, short, withLocalTimes } from "./format.js";
 import { currentValue, openAlerts, watermarkBehind } from "./freshness.js";
 import { queryLink } from "./router.js";
-import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
+import { isAlive, lookOf, rankOf, since, stateOf, statusIcon, wordOf } from "./status.js";
 
 const SHOWN_PROBLEMS = 6;
 
@@ -50,10 +50,13 @@ const quarantined = (all) => {
 };
 const top = (all, value) => all.map(value).filter(known).reduce((most, each) => (most === null || each > most ? each : most), null);
 
+/** Returns the duration of the last batch of a query in ms, or of the one that runs if that is longer already. */
+const longestBatch = (query) => Math.max(query.duration_ms || 0, isAlive(query) && query.open_batch ? 1_000 * (since(query.open_batch.since) || 0) : 0) || null;
+
 const FIGURES = [
   ["input", "Rows in /s", "Rows per second that all queries read", (all) => rate(sum("input_rows_per_second")(all))],
   ["output", "Rows out /s", "Rows per second that all queries write", (all) => rate(sum("output_rows_per_second")(all))],
-  ["slowest", "Slowest batch", "The longest of the last batches", (all) => millis(top(all, (query) => query.duration_ms))],
+  ["slowest", "Slowest batch", "The longest of the last batches, and of those that run", (all) => millis(top(all, longestBatch))],
   ["behind", "Most behind", "The watermark of a running query that is furthest behind the clock", (all) => seconds(top(all, watermarkBehind))],
   ["state", "State", "Rows and memory that all queries keep", (all) => `${short(sum("state_rows")(all))} rows · ${bytes(sum("state_bytes")(all))}`],
   ["late", "Late rows", "Rows that came too late, in the newest runs", (all) => short(sum("late_rows")(all))],
@@ -102,7 +105,9 @@ function problemItem({ state, model }) {
   const [when, what] = [h("span.when"), h("span.what")];
   const change = (problem) => {
     if (when.textContent !== problem.when) when.textContent = problem.when;
-    if (what.textContent !== problem.text) what.textContent = what.title = problem.text;
+    if (what.title === problem.text) return;
+    what.title = problem.text;
+    show(what, coded(problem.text));
   };
   const head = model ? [h("a", { href: queryLink(model) }, model), h("span.word", null, wordOf(state))] : [];
   return [h(model ? `li.${state}` : "li.killed", null, statusIcon(state), head, when, what), change];

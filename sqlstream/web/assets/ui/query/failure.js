@@ -1,6 +1,6 @@
 // Why a query has failed, where, what happens next, and the commands that help; and findings in general.
 
-import { h, icon } from "../../dom.js";
+import { coded, h, icon } from "../../dom.js";
 import { commandLine, commandText } from "../commands.js";
 import { ago, exact, known, localTime, seconds, timeElement } from "../format.js";
 import { link, queryLink } from "../router.js";
@@ -8,7 +8,7 @@ import { link, queryLink } from "../router.js";
 /** Returns an error or a warning in its three lines: what, why, how to fix. `page` is the query, for a link to its SQL. */
 export function findingBox(finding, title, tone, page = null) {
   return h("section.card.notice", { class: tone, "aria-label": title }, icon(tone === "bad" ? "bad" : "warn"),
-    h("div", null, h("h2", null, title, codeName(finding)), h("p.message", null, finding.message),
+    h("div", null, h("h2", null, title, codeName(finding)), h("p.message", null, coded(finding.message)),
       h("dl.finding", null, fact("where", placeLink(finding.location, page)), fact("why", finding.why), fact("fix", finding.fix))));
 }
 
@@ -21,7 +21,8 @@ function codeName(finding) {
 }
 
 function fact(name, value, isCode = false) {
-  return known(value) && value !== "" ? [h("dt", null, name), h("dd", { class: isCode ? "mono" : null }, value)] : null;
+  const shown = typeof value === "string" && !isCode ? coded(value) : value;
+  return known(value) && value !== "" ? [h("dt", null, name), h("dd", { class: isCode ? "mono" : null }, shown)] : null;
 }
 
 /** Returns a place in a file; as a link to its line, if the file is that of the query or of one of its views. */
@@ -47,7 +48,7 @@ export function failureCard(finding, now, page, project, changing) {
   const waits = now.status === "restarting";
   const says = known(batch) && new RegExp(`\\bbatch ${batch}\\b`).test(finding.message);
   return h("section.card.notice.bad.failure", { "aria-label": waits ? "It failed and will restart" : "Why it failed" }, icon("bad"), h("div", null,
-    h("h2", null, sentence(finding.message), codeName(finding)),
+    h("h2", null, coded(sentence(finding.message)), codeName(finding)),
     h("p.muted.when", null, timeElement(now.failed_at || now.heard_at), " · ", changing("failed", h("span"))),
     h("dl.finding", null,
       says ? null : fact("batch", batch), fact("why", finding.why), fact("value", value, true), fact("row", row, true), fact("file", file, true), fact("position", position),
@@ -55,6 +56,15 @@ export function failureCard(finding, now, page, project, changing) {
       (finding.calls || []).map((call) => fact("called at", placeLink(call, page))),
       fact("fix", finding.fix), fact("next", [changing("next", h("span")), " ", h("a", { href: queryLink(now.model, "history") }, "Checkpoint")])),
     h("div.commands", null, commandsOf(finding, now, waits).map(([does, ...words]) => commandLine(commandText(words, project), does)))));
+}
+
+/** Returns the card of a query whose run was killed, and the command that continues it. */
+export function killedCard(now, project) {
+  return h("section.card.notice.bad", { "aria-label": "Its run was killed" }, icon("bad"), h("div", null,
+    h("h2", null, `Its run${now.run ? ` ${now.run.slice(0, 8)}` : ""} was killed`),
+    h("p.muted", null, "last event ", timeElement(now.heard_at, true)),
+    h("p", null, "The process ended without a stop. The next run reads the interrupted batch again; its rows count once."),
+    h("div.commands", null, commandLine(commandText(["run", "--select", now.model], project), "Continue this query"))));
 }
 
 /** Returns the texts of the card that change with time: how long ago the query failed, and what happens next. */

@@ -1,6 +1,6 @@
 // The page of one query: its figures, and tabs for charts, batches, SQL, columns, output, checks and history.
 
-import { h, icon, kindIcon, show } from "../../dom.js";
+import { coded, h, icon, kindIcon, show } from "../../dom.js";
 import { get, queryPath } from "../api.js";
 import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
@@ -10,7 +10,7 @@ import { known, localTime, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { missingNotice, problemPage } from "../states.js";
 import { historyTab } from "./history.js";
-import { failureCard, failureOf, failureTexts } from "./failure.js";
+import { failureCard, failureOf, failureTexts, killedCard } from "./failure.js";
 import { outputTab } from "./output.js";
 import { backLink, docsLink, nodeLink, queryLink } from "../router.js";
 import { columnsTab, scrollToMark, sqlTab } from "./sections.js";
@@ -166,7 +166,8 @@ export class QueryPage {
     show(this.alarm,
       this.page && "is_removed" in this.page ? missingNotice(this.page) : null,
       failure ? failureCard(failure, now, this.page, this.store.project, changing) : null,
-      !failure && now.silence && !expected ? notice("Why there is no output", ".warn", "warn", h("h2", null, "Why there is no output"), h("p", null, withLocalTimes(now.silence.text)),
+      state === "killed" ? killedCard(now, this.store.project) : null,
+      !failure && state !== "killed" && now.silence && !expected ? notice("Why there is no output", ".warn", "warn", h("h2", null, "Why there is no output"), h("p", null, coded(withLocalTimes(now.silence.text))),
         h("p", null, h("a", { href: queryLink(this.model, "output") }, "When this query emits rows"))) : null,
       running ? notice("Running batch", "", "clock", changing("running", h("p"))) : null,
       expected ? notice("Next rows", "", "clock", changing("expected", h("p")), h("p.muted", null, withLocalTimes(now.silence.text))) : null,

@@ -20,7 +20,7 @@ export function verdictText(verdict) {
   if (verdict.kind === "keeps_up") return now ? "Keeps up" : "Kept up";
   if (verdict.kind === "falls_behind") return `${now ? "Falls" : "Fell"} behind by ${pace(verdict.rate, verdict.unit)}`;
   if (verdict.kind === "ends") return "Ends by itself";
-  return now ? "Not known yet" : "Not known";
+  return now ? "It is not known yet whether it keeps up" : "It is not known whether it kept up";
 }
 
 /** Shows a verdict with its reason in `box`. */
