@@ -7,7 +7,7 @@ of the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlstream.project.configuration.trigger import MAPPED, WORDS
@@ -116,11 +116,13 @@ def _is_limited(source: Mapping[str, Any]) -> bool:
 @dataclass(frozen=True)
 class TimeUse:
     """Where the time of recent batches of a query goes, in ms: the `span` from the start of the first to the end of the
-    last, and the `parts` of `PARTS`. `tasks` and `task_ms` are the number and the time of tasks, `commit_ms` is the
-    time of these for writing state, and `cores` what Spark has; None if unknown.
+    last, and the `parts` of `PARTS`. `began_ms` is the start of the first, in ms since 1970. `tasks` and `task_ms` are
+    the number and the time of tasks, `commit_ms` is the time of these for writing state, and `cores` what Spark has;
+    None if unknown.
     """
 
     batches: int
+    began_ms: int
     span_ms: int
     parts: Mapping[str, int]
     cores: int | None = None
@@ -159,6 +161,10 @@ class TimeUse:
         """The part of the time of tasks in which they wrote state, 0 to 1."""
         return None if self.commit_ms is None or not self.task_ms else min(self.commit_ms / self.task_ms, 1.0)
 
+    def until(self, at_ms: int) -> TimeUse:
+        """Returns the same batches with the time without a batch until `at_ms` (ms since 1970), if that is later."""
+        return replace(self, span_ms=max(self.span_ms, at_ms - self.began_ms))
+
     def part(self, *names: str) -> float:
         """Returns the part of the time of batches that `names` take, 0 to 1."""
         return sum(self.parts[name] for name in names) / max(self.busy_ms, 1)
@@ -182,6 +188,7 @@ def time_use(batches: Iterable[Mapping[str, Any]]) -> TimeUse | None:
 
     return TimeUse(
         batches=len(known),
+        began_ms=known[0]["at_ms"],
         span_ms=known[-1]["at_ms"] + known[-1]["duration_ms"] - known[0]["at_ms"],
         parts={name: sum(each[name] for each in known) for name in PARTS},
         cores=known[-1]["cores"],
@@ -222,7 +229,7 @@ def _larger_batches(use: TimeUse, query: QueryFacts) -> str | None:
 def _nothing(use: TimeUse, _query: QueryFacts) -> str | None:
     if use.waits < WAITS:
         return None
-    return f"Nothing: it waits for its trigger or for input {_percent(use.waits)} of the time."
+    return f"No change is needed: it waits for its trigger or for input {_percent(use.waits)} of the time."
 
 
 def _more_partitions(use: TimeUse, query: QueryFacts) -> str | None:

@@ -160,7 +160,7 @@ class ProjectData:
 
     def _check_target(self, target: str) -> None:
         known = {run.target for run in self._overviews.live.runs_of(None)}
-        known |= {name for name, _ in self._overviews.live.queries} | {self._request.target}
+        known |= {name for name, _ in list(self._overviews.live.queries)} | {self._request.target}
         declared = self._seen(self._request.target).targets
         if declared and target not in known and target not in declared:  # a project with errors declares none
             names = sorted(name for name in {*known, *declared} if name)
@@ -262,7 +262,7 @@ class ProjectData:
         """Returns the error about a query that does not exist, with similar ones and the targets that have it."""
         shapes, queries = self._seen(target).shape.queries, self._overviews.live.queries
         similar = nearest(model, (name for name in shapes if name != model), count=5, likeness=0.5)
-        targets = sorted(name for name, found in queries if found == model and name != (target or ""))
+        targets = sorted(name for name, found in list(queries) if found == model and name != (target or ""))
         return UnknownQueryError(f"there is no query `{model}`", "query", model, targets, similar)
 
     def node(self, target: str | None, unique_id: str) -> Json:

@@ -193,9 +193,17 @@ class LiveQuery:
         columns = list(zip(*self.charts, strict=True)) or [()] * len(COLUMNS)
         return {name: list(values) for name, values in zip(COLUMNS, columns, strict=True) if name in SPARKS[1:]}
 
-    @cached_property
+    @property
     def time_use(self) -> TimeUse | None:
-        """Where the time of the latest batches of its run goes, None if that is unknown."""
+        """Where the time of the latest batches of its run goes, None if that is unknown. A query that waits now has
+        waited since its last batch.
+        """
+        if self._batch_times is None or not self.is_running or self._open_batch() is not None:
+            return self._batch_times
+        return self._batch_times.until(round(1_000 * time.time()))
+
+    @cached_property
+    def _batch_times(self) -> TimeUse | None:
         since = 1_000 * (epoch_seconds(self.entry.get("started_at")) or 0.0)
         return time_use(dict(zip(COLUMNS, row, strict=True)) for row in self.charts if row[0] >= since)
 
@@ -261,7 +269,7 @@ class LiveRuns:
             query.batch = _last_batch(stored.entry)
             after = query.charts[-1][0] if query.charts else -1
             query.charts.extend(latest_batches(connection, stored.number, COLUMNS, SPARK_POINTS, after))
-            vars(query).pop("time_use", None)
+            vars(query).pop("_batch_times", None)
             self._by_number[stored.number] = key
             changed.add(key)
         self._read_alerts(connection, changed)
@@ -322,9 +330,8 @@ class LiveRuns:
     def cores_of_run(self, run: int | None) -> float | None:
         """Returns the cores that the queries of a run use together on average, None if that is unknown."""
         uses = [query.time_use for query in self.queries.values() if query.run == run and query.is_running]
-        cores = [use.cores_over_time for use in uses if use is not None]
-        known = [each for each in cores if each is not None]
-        return sum(known) if known and len(known) == len(cores) else None
+        known = [use.cores_over_time for use in uses if use is not None and use.cores_over_time is not None]
+        return sum(known) if known and len(known) == len(uses) else None
 
     def runs_of(self, target: str | None) -> list[PastRun]:
         """Returns the runs of a target, the newest first; those of all targets for None."""

@@ -23,7 +23,7 @@ def limited(option: str, value: str, lag: dict[str, int]) -> QueryFacts:
 
 def use(*parts: int, waiting: int = 0, batches: int = 40, **figures: int | None) -> TimeUse:
     """Returns a use of time with these `PARTS` in ms."""
-    return TimeUse(batches, sum(parts) + waiting, dict(zip(PARTS, parts, strict=True)), **figures)
+    return TimeUse(batches, 0, sum(parts) + waiting, dict(zip(PARTS, parts, strict=True)), **figures)
 
 
 BUSY = use(100, 100, 8_000, 100, 100, cores=4, tasks=100, task_ms=10_000)
@@ -86,7 +86,7 @@ ADVICE = [
         "nothing",
         use(10, 10, 270, 10, 0, waiting=9_700),
         limited("maxFilesPerTrigger", "10", {"files": 29}),
-        "Nothing: it waits for its trigger or for input 97 % of the time.",
+        "No change is needed: it waits for its trigger or for input 97 % of the time.",
     ),
     (
         "more-partitions",
@@ -215,3 +215,12 @@ def test_the_cost_of_a_query() -> None:
 def test_what_is_unknown_is_not_zero(entry: dict[str, Any], run: list[dict[str, Any]] | None) -> None:
     """Without core time, time, rows or all queries of a run, the cost is unknown."""
     assert set(costs(entry, run).values()) == {None}
+
+
+def test_waiting_since_the_last_batch_counts() -> None:
+    """A query that was busy an hour ago and has waited since does not use its cores now."""
+    busy = use(0, 0, 10_000, 0, 0, task_ms=36_000, cores=4)
+    waiting = busy.until(3_600_000)
+    assert (busy.waits, waiting.waits) == (0.0, pytest.approx(0.997, abs=0.001))
+    assert waiting.cores_over_time == pytest.approx(0.01)
+    assert busy.until(0) == busy

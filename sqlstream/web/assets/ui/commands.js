@@ -3,7 +3,7 @@
 import { copyButton, h } from "../dom.js";
 
 /** Returns a word as a shell reads it: in quotes unless it has only characters without a meaning. */
-export function shellWord(text) {
+function shellWord(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 

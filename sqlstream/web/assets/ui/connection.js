@@ -45,7 +45,7 @@ function lostContent(store, since) {
   const { project } = store;
   const port = location.port ? ["--port", location.port] : [];
   const check = project?.served_by === "run"
-    ? ["A run served this page (", h("code", null, "sqlstream run --ui"), "), which ends with the run. To see what it has left:"]
+    ? ["A run served this page (", h("code", null, "sqlstream run --ui"), "), which ends with the run. To see what it has left behind:"]
     : ["Check that ", h("code", null, "sqlstream ui"), " still runs, and that you can reach its machine. To start it again in the project's folder:"];
   return [h("div", null, title("The server does not answer"), h("p", null, since, " The page connects again by itself."),
     h("button.button", { type: "button", onclick: () => store.reconnect() }, "Try now")),

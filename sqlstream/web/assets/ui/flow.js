@@ -237,7 +237,7 @@ export class Flow {
     if (!focus) return;
     const members = this.picture.groups.get(focus.id);
     const name = members ? members.name : this.picture.nodes.get(focus.id)?.name || groupsOf(this.overview.nodes).get(focus.id)?.name;
-    show(this.around, h("span", null, "Only ", h("b", null, name), " and what is near"),
+    show(this.around, h("span", null, "Only ", h("b", null, name), " and the nodes near it"),
       h("span.ranges", { role: "group", "aria-label": "Steps upstream and downstream" }, STEPS.map(([value, label]) => {
         const steps = value === "all" ? Infinity : Number(value);
         return h("button.button", { type: "button", "aria-pressed": String(steps === focus.steps), "aria-label": value === "all" ? "All steps" : count(steps, "step"), onclick: () => this.#restep(steps) }, label);

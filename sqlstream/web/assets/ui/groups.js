@@ -10,7 +10,7 @@ const FEWEST = 3;
 const FEWEST_AT_TOP = 2;
 
 /** Returns the number of nodes of the most common kind, which is about the number of rows in the graph. */
-export function tallest(nodes) {
+function tallest(nodes) {
   const counts = new Map();
   for (const { kind } of nodes) counts.set(kind, (counts.get(kind) || 0) + 1);
   return Math.max(...counts.values(), 1);
@@ -59,7 +59,7 @@ function nameOf({ kind, folder, members }) {
 }
 
 /** Returns the ids of `start` and of what is upstream and downstream of them within `steps`. */
-export function around(start, steps, nodes, edges) {
+function around(start, steps, nodes, edges) {
   const near = neighbors(nodes, edges);
   const found = new Set(start);
   for (const next of [near.parents, near.children]) {

@@ -36,17 +36,18 @@ export class NodePage {
   }
 
   async #load() {
+    let page;
     try {
-      this.page = await get(`node/${encodeURIComponent(this.id)}`, { target: this.store.target }, this.requests.signal);
+      page = await get(`node/${encodeURIComponent(this.id)}`, { target: this.store.target }, this.requests.signal);
     } catch (error) {
       if (error.name !== "AbortError") show(this.container, backLink(), problemPage(error, null));
       return;
     }
-    const { page } = this;
     if (page.kind === "query") {
       location.replace(nodeLink(page));
       return;
     }
+    this.page = page;
     this.title.textContent = page.name;
     document.title = `${page.name} · sqlstream`;
     show(this.mark, kindIcon(page.kind, true));

@@ -35,7 +35,7 @@ export function missingNotice(page) {
   const title = page.is_removed ? "This query is no longer in the project" : "The project does not compile";
   const text = page.is_removed
     ? "It was removed, renamed or disabled. What you see is from its last run; its checkpoint and output are unchanged."
-    : "So the page has no SQL, columns or plan of this query. The overview lists the errors.";
+    : "Therefore, the page has no SQL, columns or plan of this query. The overview lists the errors.";
   return h("section.card.notice.warn", { "aria-label": title }, icon("warn"), h("div", null, h("h2", null, title), h("p", null, text),
     page.is_removed ? similarQueries(page.similar) : h("p", null, h("a", { href: link("") }, "Go to the errors"))));
 }

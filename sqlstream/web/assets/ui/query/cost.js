@@ -1,6 +1,6 @@
 // Where the time of a query's recent batches goes, what would help most, and what the query costs.
 
-import { h, show } from "../../dom.js";
+import { coded, h, show } from "../../dom.js";
 import { count, exact, known, millis, NONE, rate, short } from "../format.js";
 import { drawParts, PARTS, partsBar } from "../parts.js";
 
@@ -10,7 +10,7 @@ const WAITING = { name: "waiting_ms", label: "Waiting", color: "--part-rest", ti
 const LABELS = { add_batch_ms: "Reading, computing and writing", wal_ms: "Committing" };
 
 /** Returns what a query costs in its run; unknown values are null. `queries` are all, and `runs` the known runs. */
-export function costOf(now, queries, runs) {
+function costOf(now, queries, runs) {
   const { core_ms: time, duration_seconds: seconds, rows_in: rows } = now;
   const part = (whole) => (known(time) && whole > 0 ? time / whole : null);
   const run = (runs || []).findIndex((each) => each.id === now.run);
@@ -70,7 +70,7 @@ export class CostCard {
     }));
     const { advice } = time;
     this.advice.hidden = !advice;
-    show(this.advice, h("b", null, "What would help most: "), advice ? withCode(advice.text) : null);
+    show(this.advice, h("b", null, "What would help most: "), advice ? coded(advice.text) : null);
   }
 }
 
@@ -80,9 +80,4 @@ function details(name, { cores, cores_used: used, state_share: state }) {
   const texts = [known(used) && known(cores) && `${used.toFixed(1)} of ${count(cores, "core")}`, known(state) && `${percent(state)} of its tasks' time writes state`];
   const text = texts.filter(Boolean).join(", ");
   return text ? h("span.muted", null, ` (${text})`) : null;
-}
-
-/** Returns a text of the server with what is in backticks as code. */
-function withCode(text) {
-  return text.split("`").map((part, index) => (index % 2 ? h("code", null, part) : part));
 }

@@ -26,7 +26,7 @@ function fact(name, value, isCode = false) {
 }
 
 /** Returns a place in a file; as a link to its line, if the file is that of the query or of one of its views. */
-export function placeLink(place, page) {
+function placeLink(place, page) {
   if (!place) return null;
   const text = [place.path, place.line, place.column].filter(known).join(":");
   const view = page?.views?.find(({ path }) => path === place.path);

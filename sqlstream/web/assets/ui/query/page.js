@@ -192,7 +192,7 @@ export class QueryPage {
     this.part?.close?.();
     this.part = null;
     if (LIVE_TABS.has(this.tab)) {
-      this.part = this.tab === "charts" ? new Timeline(this.model, this.store.target, () => this.now) : new BatchList(this.model, this.store.target);
+      this.part = this.tab === "charts" ? new Timeline(this.model, this.store, () => this.now) : new BatchList(this.model, this.store.target);
       show(this.body, this.part.element);
       return;
     }

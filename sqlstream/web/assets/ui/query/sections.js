@@ -80,7 +80,7 @@ export function columnsTable(columns, isMade) {
 }
 
 /** Returns a cell with a description in Markdown. */
-export function describedCell({ description_html: html }) {
+function describedCell({ description_html: html }) {
   return h("td.text", null, html ? markup("div.markdown", html) : h("span.muted", null, "–"));
 }
 

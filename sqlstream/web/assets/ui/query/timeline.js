@@ -17,8 +17,8 @@ const RESOLUTIONS = { batch: "each point is a batch", "5m": "each point is 5 min
 
 export class Timeline {
   /** `now()` returns what is known of the query, null if nothing is. */
-  constructor(model, target, now) {
-    Object.assign(this, { model, target, now });
+  constructor(model, store, now) {
+    Object.assign(this, { model, store, target: store.target, now });
     this.charts = CHARTS.map((spec) => new Chart(spec, {
       onZoom: (from, to) => this.setRange({ range: null, from: Math.floor(from * 1000), to: Math.ceil(to * 1000) }),
       onReset: () => this.setRange({ range: null }),
@@ -156,7 +156,7 @@ export class Timeline {
 
   #tick() {
     const isOver = this.name === RUN && runSpan(this.now())?.isLive === false;
-    if (this.to === null && !isOver && !document.hidden) this.load(Boolean(this.times));
+    if (this.to === null && !isOver && !document.hidden && !this.store.isPaused) this.load(Boolean(this.times));
   }
 
   #draw() {

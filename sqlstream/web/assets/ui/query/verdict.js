@@ -8,14 +8,14 @@ const STATES = { keeps_up: "running", falls_behind: "error", unknown: "idle", en
 const PER = [["s", 1], ["min", 60], ["h", 3_600], ["day", 86_400]];
 
 /** Returns a rate per second with its unit, per minute, hour or day if it is slow. */
-export function pace(perSecond, unit) {
+function pace(perSecond, unit) {
   const [name, length] = PER.find(([, each]) => perSecond * each >= 0.1) || PER.at(-1);
   const value = perSecond * length;
   return unit === "bytes" ? `${bytes(value)}/${name}` : `${rate(value)} ${unit}/${name}`;
 }
 
 /** Returns a verdict of the server in a few words. */
-export function verdictText(verdict) {
+function verdictText(verdict) {
   const now = verdict.is_now;
   if (verdict.kind === "keeps_up") return now ? "Keeps up" : "Kept up";
   if (verdict.kind === "falls_behind") return `${now ? "Falls" : "Fell"} behind by ${pace(verdict.rate, verdict.unit)}`;
