@@ -31,6 +31,10 @@ class Stop:
     why: str
     is_over: bool = True
 
+    def is_visible(self, from_ms: int, to_ms: int) -> bool:
+        """Returns whether a chart of this range has room for the stop."""
+        return self.to_ms - self.from_ms > (to_ms - from_ms) / SMALLEST
+
     def as_json(self) -> dict[str, Any]:
         """Returns the stop as plain values."""
         return {"from_ms": self.from_ms, "to_ms": self.to_ms, "why": self.why, "is_over": self.is_over}
@@ -44,9 +48,7 @@ def read_stops(
     """
     events = _events(connection, query, from_ms, to_ms)
     runs = runs_with(connection, {run for _, _, run, _ in events})
-    shortest = (to_ms - from_ms) / SMALLEST
-    found = _stops(events, runs, to_ms, alive_run)
-    return tuple(stop for stop in found if stop.to_ms > from_ms and stop.to_ms - stop.from_ms > shortest)
+    return tuple(stop for stop in _stops(events, runs, to_ms, alive_run) if stop.to_ms > from_ms)
 
 
 def _events(connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int) -> list[tuple[int, str, int, str]]:
@@ -57,7 +59,8 @@ def _events(connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int
     )
     found = connection.execute(statement, [query, from_ms, to_ms, MAX_EVENTS]).fetchall()[::-1]
     first = found[0][0] if found else to_ms + 1
-    before = connection.execute(statement, [query, 0, min(first, from_ms) - 1, 1]).fetchall()
+    is_cut = len(found) == MAX_EVENTS
+    before = connection.execute(statement, [query, 0, (first if is_cut else min(first, from_ms)) - 1, 1]).fetchall()
     if not before and found:
         # the journal had no start of this run any more
         statement = (

@@ -123,7 +123,7 @@ def verdict_of(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
         return Verdict("unknown", "Spark reports no batches under this trigger.", is_now=now)
     if len(batches) < FEWEST_BATCHES:
         if now and batches and facts.lag and not any(facts.lag.values()) and facts.open_since is None:
-            return Verdict("keeps_up", "It has read everything that there is.")
+            return Verdict("keeps_up", "It has read all available input.")
         return Verdict("unknown", f"Fewer than {FEWEST_BATCHES} batches since it started, in this range.", is_now=now)
     if now and _is_stuck(batches, facts):
         return Verdict("unknown", "A batch takes much longer than those before it.")
@@ -144,8 +144,8 @@ def _trend(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
         if len(points) >= FEWEST_BATCHES:
             has_lag, rate = True, growth(points)
             if rate is not None:
-                return Verdict("falls_behind", "What is not read yet grows.", rate, unit, is_now=now)
-    rate = excess(batches)
+                return Verdict("falls_behind", "The backlog is growing.", rate, unit, is_now=now)
+    rate = None if facts.is_limited else excess(batches)
     if rate is not None:
         why = "Each batch reads more rows than the one before, and none of them waits."
         return Verdict("falls_behind", why, rate, "rows", is_now=now)

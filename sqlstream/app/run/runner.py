@@ -186,18 +186,21 @@ class Runner:
         """
         self._runs = [QueryRun(order, index) for index, order in enumerate(self._orders.first(), start=1)]
         began = time.monotonic()
-        while any(run.result is None for run in self._runs):
-            self._each(self._end_lost)
-            if self._is_stopping:
-                self._stop()
-            else:
-                self._start_next()
-                self._each(partial(self._cores.check, runs=self._runs))
-                self._stop_reason = self._stop_reason or self._reason_to_stop(time.monotonic() - began)
-            self._each(_poll)
-            self._each(self._look_for_input)
-            self._handle_event()
-            yield
+        try:
+            while any(run.result is None for run in self._runs):
+                self._each(self._end_lost)
+                if self._is_stopping:
+                    self._stop()
+                else:
+                    self._start_next()
+                    self._each(partial(self._cores.check, runs=self._runs))
+                    self._stop_reason = self._stop_reason or self._reason_to_stop(time.monotonic() - began)
+                self._each(_poll)
+                self._each(self._look_for_input)
+                self._handle_event()
+                yield
+        finally:
+            self._core_times.close()
 
     @property
     def results(self) -> tuple[QueryResult, ...]:

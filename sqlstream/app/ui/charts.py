@@ -41,11 +41,12 @@ def charts_of(
     alive_run = live.run if live is not None and live.status in ALIVE else None
     stops = read_stops(connection, number, span.from_ms, span.to_ms, alive_run)
     names = tuple(name for name in span.names if name in NAMES) or NAMES
-    request = SeriesRequest(number, span.from_ms, span.to_ms, span.points, names, tuple(guards), stops)
+    shown = tuple(stop for stop in stops if stop.is_visible(span.from_ms, span.to_ms))
+    request = SeriesRequest(number, span.from_ms, span.to_ms, span.points, names, tuple(guards), shown)
     verdict = read_verdict(connection, number, span.from_ms, span.to_ms, stops, _facts(seen, model, live, span))
     return {
         **read_series(connection, request).as_json(),
-        "stops": [stop.as_json() for stop in stops],
+        "stops": [stop.as_json() for stop in shown],
         "verdict": verdict.as_json(),
     }
 

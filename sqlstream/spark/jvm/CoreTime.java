@@ -1,6 +1,5 @@
 package sqlstream;
 
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
@@ -20,17 +19,26 @@ import scala.collection.Iterator;
  * generic types, because Janino ignores them.
  */
 public class CoreTime extends SparkListener {
-  private static final int MOST_STAGES = 10000; // late tasks of a stage that has ended still count
+  private static final int MOST = 10000; // late tasks of a stage that has ended still count
   private SparkContext context;
   private LiveListenerBus bus;
-  private final Map groups = new HashMap();
+  private final Map groups = new LinkedHashMap() {
+    protected boolean removeEldestEntry(Map.Entry eldest) {
+      return size() > MOST;
+    }
+  };
   private final Map stages = new LinkedHashMap() {
     protected boolean removeEldestEntry(Map.Entry eldest) {
-      return size() > MOST_STAGES;
+      return size() > MOST;
     }
   };
   private long asked = 0;
   private long answered = 0;
+
+  /** Ends it. */
+  public void end() {
+    bus.removeListener(this);
+  }
 
   /** Begins to listen, in a queue that no other listener slows down. */
   public void listen(SparkContext context) {
@@ -69,25 +77,32 @@ public class CoreTime extends SparkListener {
   }
 
   /**
-   * Returns the milliseconds and the number of the tasks of a group since the last call, and the cores of Spark.
+   * Returns the milliseconds and the number of the tasks of groups since the last call, the cores of Spark, and 1 if all
+   * tasks that have ended are counted, otherwise 0. `names` are lines; only the last of them goes on.
    *
    * Events arrive in order, so a mark that has arrived means that all tasks before it are counted. If it does not arrive
    * in time, the missing tasks count in the next call.
    */
-  public synchronized String take(String group, long waitMilliseconds) throws InterruptedException {
+  public synchronized String take(String names, long waitMilliseconds) throws InterruptedException {
     long number = ++asked;
     bus.post(new Mark(this, number));
     long end = System.nanoTime() + waitMilliseconds * 1000000L;
     for (long left = waitMilliseconds; answered < number && left > 0; left = (end - System.nanoTime()) / 1000000L) {
       wait(left);
     }
-    long[] counts = (long[]) groups.get(group);
-    String found = counts == null ? "0 0" : counts[0] + " " + counts[1];
-    if (counts != null) {
-      counts[0] = 0;
-      counts[1] = 0;
+    long time = 0;
+    long tasks = 0;
+    String[] each = names.split("\n");
+    for (int index = 0; index < each.length; index++) {
+      long[] counts = (long[]) (index < each.length - 1 ? groups.remove(each[index]) : groups.get(each[index]));
+      if (counts != null) {
+        time += counts[0];
+        tasks += counts[1];
+        counts[0] = 0;
+        counts[1] = 0;
+      }
     }
-    return found + " " + cores();
+    return time + " " + tasks + " " + cores() + " " + (answered < number ? 0 : 1);
   }
 
   private int cores() {

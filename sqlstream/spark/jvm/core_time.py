@@ -7,7 +7,9 @@ each task. CoreTime.java adds them up in the JVM, in a separate queue of listene
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,9 @@ from sqlstream.spark.jvm.internals import call_internal
 
 WAIT_MILLISECONDS = 20
 """The longest wait for the events of tasks that have ended. They usually arrive within one millisecond."""
+
+IMPATIENT_SECONDS = 5.0
+"""After events that did not arrive in time, other calls do not wait for so long. What is missing counts later."""
 
 logger = logging.getLogger("sqlstream.internals")
 
@@ -42,6 +47,7 @@ class CoreTimes:
     def __init__(self) -> None:
         self._listener: Any = None
         self._is_unknown = False
+        self._patient_from = 0.0
 
     def listen(self, session: SparkSession) -> None:
         """Begins to listen, unless it has begun. Call it before a query starts."""
@@ -55,18 +61,30 @@ class CoreTimes:
 
         try:
             self._listener = call_internal(session, "listener of tasks", add, lambda: None)
-        except SPARK_ERRORS as error:
+        except (OSError, *SPARK_ERRORS) as error:  # CoreTime.java cannot be read from an archive
             logger.info("The core time of queries is unknown: %s", error)
         self._is_unknown = self._listener is None
 
     def take(self, groups: Sequence[str]) -> TaskTime | None:
-        """Returns what the tasks of the job groups `groups` have taken since the last call, None if it is unknown."""
+        """Returns what the tasks of the job groups `groups` have taken since the last call, None if it is unknown. The
+        last group is that of the query as it runs now; tasks of the others have ended.
+        """
         if self._listener is None or not groups:
             return None
+        wait = WAIT_MILLISECONDS if time.monotonic() >= self._patient_from else 0
         try:
-            taken = [self._listener.take(group, WAIT_MILLISECONDS).split() for group in groups]
+            found = self._listener.take("\n".join(groups), wait)
         except SPARK_ERRORS as error:
             logger.info("The core time of a query is unknown: %s", error)
             return None
-        core_ms, tasks = (sum(int(each[number]) for each in taken) for number in range(2))
-        return TaskTime(core_ms, tasks, int(taken[-1][2]))
+        core_ms, tasks, cores, is_complete = map(int, found.split())
+        if wait and not is_complete:
+            self._patient_from = time.monotonic() + IMPATIENT_SECONDS
+        return TaskTime(core_ms, tasks, cores)
+
+    def close(self) -> None:
+        """Ends listening."""
+        listener, self._listener, self._is_unknown = self._listener, None, True
+        if listener is not None:
+            with suppress(*SPARK_ERRORS):
+                listener.end()

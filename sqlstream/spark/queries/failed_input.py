@@ -6,6 +6,7 @@ arrives only as the text of another exception, whose forms are in `_FORMS`.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 
@@ -38,6 +39,11 @@ FILES = {"FAILED_READ_FILE": "path"}
 ROWS = {"MALFORMED_RECORD_IN_PARSING": "badRecord"}
 """The same for the file and the row."""
 
+MOST_CHARACTERS = 4_000
+"""The part of a message that is searched: the forms need time that grows faster than the text."""
+
+logger = logging.getLogger("sqlstream.failures")
+
 _FORMS = {
     "value": (
         re.compile(r'\[CAST_(?:INVALID_INPUT|OVERFLOW)\] The value (?P<found>.+?) of the type "[^"]+" cannot be cast'),
@@ -49,7 +55,7 @@ _FORMS = {
     ),
     "file": (
         re.compile(r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<found>.+?)\.(?:\s|$)"),
-        re.compile(r"(?P<found>\w[\w+.-]*:/\S+) is not a Parquet file"),
+        re.compile(r"(?<!\S)(?P<found>[a-z][\w+.-]{0,15}:/\S+) is not a Parquet file"),
     ),
     "row": (re.compile(r"(?m)Malformed records are detected in record parsing: (?P<found>.+?)\.?\s*$"),),
 }
@@ -57,7 +63,17 @@ _FORMS = {
 
 
 def failure_of_input(error: BaseException, batch: int | None, secrets: Secrets) -> Failure:
-    """Returns where a query failed with `error` in `batch`."""
+    """Returns where a query failed with `error` in `batch`, as far as it is known. Raises nothing: Spark's error must
+    reach the user.
+    """
+    try:
+        return _failure(error, batch, secrets)
+    except Exception:
+        logger.exception("The row and the file of a failure are not known")
+        return Failure(batch)
+
+
+def _failure(error: BaseException, batch: int | None, secrets: Secrets) -> Failure:
     causes, record = causes_of(error), read_corrupt_record(error)
     found = {"sql": fragment_of(error)[1]}
     if isinstance(record, ViolatingRows):
@@ -85,6 +101,6 @@ def _parameter(causes: Sequence[Cause], parameters: Mapping[str, str]) -> str:
 
 def _in_messages(causes: Sequence[Cause], part: str) -> str:
     """Returns the part of the messages without parameters that is in one of its forms, empty if none is."""
-    texts = [cause.message for cause in reversed(causes) if not cause.parameters]
+    texts = [cause.message[:MOST_CHARACTERS] for cause in reversed(causes) if not cause.parameters]
     matches = (form.search(text) for text in texts for form in _FORMS[part])
     return next((match["found"] for match in matches if match is not None), "")

@@ -132,6 +132,13 @@ def test_a_limit_without_a_lag_hides_what_is_left() -> None:
     assert verdict_of(ran([0] * 30), QueryFacts(NOW, is_limited=True)).kind == "keeps_up"
 
 
+def test_a_limit_per_batch_makes_batches_say_nothing() -> None:
+    """Batches that grow without a pause are no sign with a limit: they may be the catch-up that it allows."""
+    grows = without_lag([int(100 * 1.2**number) for number in range(20)])
+    assert verdict_of(grows, QueryFacts(NOW)).kind == "falls_behind"
+    assert verdict_of(grows, QueryFacts(NOW, is_limited=True)).kind == "unknown"
+
+
 def test_a_query_that_ends_by_itself_has_no_verdict() -> None:
     """`available_now` and `once` read what there is, however much that was."""
     batches = ran(FALLS_BEHIND["from the start"])

@@ -116,3 +116,10 @@ def test_what_is_shown_is_one_line_without_secrets() -> None:
     assert len(shown) == LONGEST_LINE + 1
     assert "hunter22" not in shown
     assert "\n" not in shown
+
+
+def test_a_long_or_odd_message_hides_nothing() -> None:
+    """A message with a long value is searched in its first part; an address that cannot be read leaves only the batch."""
+    long = PySparkException(f'For input string: "{"a" * 1_000_000}"')
+    assert found(long).batch == 3
+    assert found(spark_error("FAILED_READ_FILE.NO_HINT", path="s3a://[x/y")).batch == 3

@@ -15,7 +15,7 @@ import { lookOf, rankOf, stateOf, statusIcon, wordOf } from "./status.js";
  * Cells with more than text have `make()` and `draw(cell, query, now)` instead of `text`.
  */
 export const COLUMNS = [
-  { name: "model", title: "Query", width: 164, value: (query) => query.model, make: makeName, draw: drawName },
+  { name: "model", title: "Query", width: 156, value: (query) => query.model, make: makeName, draw: drawName },
   {
     name: "status", title: "Status", width: 92, value: (query) => rankOf(stateOf(query)),
     make: () => [h("span.shape"), h("span.word")], draw: drawStatus,
@@ -25,7 +25,7 @@ export const COLUMNS = [
     ...number("fresh", "Fresh", "Age of the newest event, or of the last batch if rows have no time", 70, freshness, seconds, freshnessTitle), isTimed: true, short: "fresh",
   },
   {
-    name: "input", title: "In /s", hint: "Input rate, rows per second", width: 92, descends: true, short: "in/s",
+    name: "input", title: "In /s", hint: "Input rate, rows per second", width: 104, descends: true, short: "in/s",
     value: (query) => query.input_rows_per_second, ...withSpark((query) => rate(query.input_rows_per_second), "input_rows_per_second"),
     tip: (query) => known(query.input_rows_per_second) ? `${exact(query.input_rows_per_second)} rows per second; ${exact(query.rows_in)} rows in this run` : null,
   },
@@ -33,7 +33,7 @@ export const COLUMNS = [
   number("output", "Out /s", "Output rate, rows per second", 52, (query) => query.output_rows_per_second, rate,
     (query) => known(query.rows_out) ? `${exact(query.rows_out)} rows out in this run` : null),
   {
-    name: "batch", title: "Batch", hint: "Duration of the last batch, by its parts", width: 112, descends: true, short: "batch",
+    name: "batch", title: "Batch", hint: "Duration of the last batch, by its parts", width: 106, descends: true, short: "batch",
     value: (query) => query.duration_ms, make: () => [partsBar(), h("span.text")], draw: drawBatch,
     tip: (query) => partsTitle(partsOf(query)) || null,
   },
@@ -43,11 +43,11 @@ export const COLUMNS = [
     tip: (query) => query.watermark ? `watermark ${localTime(query.watermark, true)} (${utcTime(query.watermark)})` : null,
   },
   {
-    name: "state", title: "State rows", hint: "Rows that the query keeps", width: 90, descends: true,
+    name: "state", title: "State rows", hint: "Rows that the query keeps", width: 100, descends: true,
     value: (query) => query.state_rows, ...withSpark((query) => short(query.state_rows), "state_rows"),
     tip: (query) => known(query.state_rows) ? `${exact(query.state_rows)} rows` : null,
   },
-  number("bytes", "State size", "Memory of the state", 60, (query) => query.state_bytes, bytes),
+  number("bytes", "State size", "Memory of the state", 66, (query) => query.state_bytes, bytes),
   number("late", "Late", "Rows that came too late and were dropped", 46, (query) => query.late_rows, short, null, "warn"),
   number("violations", "Violat.", "Violations of data tests, in this run", 48, (query) => query.violations, short, null, "warn"),
   number("quarantined", "Quarant.", "Rows that violate data tests, and corrupt records of its sources, in quarantine in this run", 56, (query) => query.quarantined_rows, short, null, "warn"),
@@ -56,7 +56,7 @@ export const COLUMNS = [
     tip: (query) => query.last_failure ? `last failure: ${query.last_failure.message}` : null,
   },
   {
-    ...number("last", "Last batch", "When the last batch began, or since when one runs", 84, (query) => query.last_batch_at, null), isTimed: true,
+    ...number("last", "Last batch", "When the last batch began, or since when one runs", 80, (query) => query.last_batch_at, null), isTimed: true,
     text: (query) => runningBatch(query) ? "running" : query.last_batch_at ? ago(query.last_batch_at) : NONE,
     tip: (query) => [runningBatch(query), query.last_batch_at && `batch ${exact(query.last_batch_id)} began at ${localTime(query.last_batch_at, true)} (${utcTime(query.last_batch_at)})`].filter(Boolean).join("; ") || null,
   },
