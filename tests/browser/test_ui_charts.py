@@ -144,8 +144,8 @@ def catches_up(story: Story) -> None:
     [
         (keeps_up, "Keeps up"),
         (falls_behind, "Falls behind by 2.00 kB/s"),
-        (few, "Not known yet"),
-        (nothing, "Not known yet"),
+        (few, "It is not known yet whether it keeps up"),
+        (nothing, "It is not known yet whether it keeps up"),
         (ends, "Ends by itself"),
         (ended, "Fell behind by 2.00 kB/s"),
         (killed, "Kept up"),
@@ -293,7 +293,7 @@ def test_the_batch_that_runs_is_an_open_bar(tmp_path: Path, serve: Serve, open_p
         page.wait_for_function(find)
         assert page.evaluate(PIXELS, [title, 0.3, 0.6, "--accent"]) == 0
     assert page.evaluate(PIXELS, ["Batch duration", 0.1, 0.55, "--part-1"]) > 20
-    expect(chart(page, "Rates").locator(".verdict b")).to_have_text("Not known yet")
+    expect(chart(page, "Rates").locator(".verdict b")).to_have_text("It is not known yet whether it keeps up")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (390, "dark"), (1280, "light"), (1440, "dark")])

@@ -107,7 +107,7 @@ def test_a_killed_run_is_one_problem(served: Served, open_page: OpenPage) -> Non
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     expect(killed).to_contain_text("Run 12345678 was killed with ")
     expect(killed).to_contain_text(f"{name_of(0)}, {name_of(5)}, {name_of(1)}")
-    expect(killed).to_contain_text("and 2 more; `sqlstream run` continues them. Its last event was at ")
+    expect(killed).to_contain_text("and 2 more; sqlstream run continues them. Its last event was at ")
     expect(page.locator(".problems")).to_contain_text("3 problems")
 
 

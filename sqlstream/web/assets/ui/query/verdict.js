@@ -8,7 +8,7 @@ const STATES = { keeps_up: "running", falls_behind: "error", unknown: "idle", en
 const PER = [["s", 1], ["min", 60], ["h", 3_600], ["day", 86_400]];
 
 /** Returns a rate per second with its unit, per minute, hour or day if it is slow. */
-function pace(perSecond, unit) {
+export function pace(perSecond, unit) {
   const [name, length] = PER.find(([, each]) => perSecond * each >= 0.1) || PER.at(-1);
   const value = perSecond * length;
   return unit === "bytes" ? `${bytes(value)}/${name}` : `${rate(value)} ${unit}/${name}`;
