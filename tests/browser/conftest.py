@@ -15,6 +15,18 @@ from sqlstream.app.docs.generate import generate_docs
 from sqlstream.app.request import ProjectRequest
 from tests.support.browsing import AXE, CHROMIUM, FLAGS, LONGEST_WAIT, ROOT, OpenPage
 
+EVERYDAY_LOOKS = {(1280, "light"), (390, "dark")}
+"""The widths and themes that `make test` tries; `make test-all` tries all."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests in other widths and themes as slow."""
+    for item in items:
+        given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        look = given.get("width"), given.get("theme")
+        if None not in look and look not in EVERYDAY_LOOKS:
+            item.add_marker("slow")
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:

@@ -144,7 +144,7 @@ def test_one_node_and_what_is_near(url: str, open_page: OpenPage) -> None:
 
     expect(node(page, "stg_clicks_events")).to_be_focused()
     around = page.get_by_role("group", name="What the graph shows")
-    expect(around).to_contain_text("Only stg_clicks_events and what is near")
+    expect(around).to_contain_text("Only stg_clicks_events and the nodes near it")
     near = page.locator(".graph .node:not(.frame-title)").count()
     expect(node(page, "clicks.events")).to_have_count(1)
     expect(node(page, "payments.events")).to_have_count(0)
