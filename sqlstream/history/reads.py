@@ -206,35 +206,67 @@ def events_of(
         yield {"id": number, "at_ms": at_ms, "kind": kind, "run": invocation, "detail": json.loads(detail)}
 
 
+_LIFE = ("started", "restarted", "failed", "ended")
 _BATCH = re.compile(r" in batch (\d+)")
+"""The number of the batch in a message, for journals in which the finding has no field for it."""
 
 
 def failures_beside(
     connection: sqlite3.Connection, query: int, page: Page, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Returns the failures of a query between the batches `rows` of a page of the newest, the newest first. `batch_id`
-    is None if the query did not fail in a batch. `restarts_in` are the seconds until it restarts, None if it does not.
+    is None if the query did not fail in a batch. `restarts_in` are the seconds until it was to restart, None if it was
+    not, and `restarted` says whether it did.
     """
     is_last = len(rows) < page.rows
     first = page.from_ms if is_last else rows[-1]["at_ms"]
+    events = list(events_of(connection, query, first, page.end_ms, MAX_ROWS, kinds=_LIFE))
+    after = [_kind_after(connection, query, page.end_ms), *(event["kind"] for event in events)]
     found = []
-    for event in events_of(connection, query, first, page.end_ms, MAX_ROWS, kinds=("failed", "ended")):
-        detail = event["detail"]
-        finding = detail.get("finding") or detail.get("error")
-        if not finding:
+    for number, event in enumerate(events):
+        finding = _finding(event)
+        if finding is None or (event["kind"] == "ended" and _repeats(finding, events[number + 1 : number + 2])):
             continue
-        message = str(finding.get("message") or "")
-        number = _BATCH.search(message)
         found.append(
             {
                 "at_ms": event["at_ms"],
-                "batch_id": int(number.group(1)) if number else None,
-                "message": message,
+                "batch_id": _batch_of(finding),
+                "message": str(finding.get("message") or ""),
                 "why": finding.get("why"),
-                "restarts_in": detail.get("delay_seconds"),
+                "restarts_in": event["detail"].get("delay_seconds"),
+                "restarted": after[number] == "restarted",
             }
         )
     return found
+
+
+def _kind_after(connection: sqlite3.Connection, query: int, at_ms: int) -> str | None:
+    """Returns the kind of the first event after a time that starts or ends a query."""
+    marks = ", ".join("?" * len(_LIFE))
+    statement = (
+        f"SELECT kind FROM events WHERE query = ? AND at_ms > ? AND kind IN ({marks}) ORDER BY at_ms, id LIMIT 1"
+    )
+    row = connection.execute(statement, [query, at_ms, *_LIFE]).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _finding(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns why the query failed, if this is a failure."""
+    detail = event["detail"]
+    return detail.get("finding") or detail.get("error") if event["kind"] in ("failed", "ended") else None
+
+
+def _repeats(finding: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns whether an end has the finding of the failure `before`: the query was stopped before its restart."""
+    return any(event["kind"] == "failed" and _finding(event) == finding for event in before)
+
+
+def _batch_of(finding: Mapping[str, Any]) -> int | None:
+    number = (finding.get("failure") or {}).get("batch")
+    if number is not None:
+        return int(number)
+    found = _BATCH.search(str(finding.get("message") or ""))
+    return int(found.group(1)) if found else None
 
 
 def alerts_after(connection: sqlite3.Connection, number: int) -> list[tuple[int, int, dict[str, Any]]]:

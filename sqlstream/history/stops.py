@@ -52,7 +52,7 @@ def read_stops(
 
 
 def _events(connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int) -> list[tuple[int, str, int, str]]:
-    """Returns the starts and ends of a query in order: those of the range, and the last one before it."""
+    """Returns the starts and ends of a query in order: the newest of the range, and the last one before these."""
     statement = (
         f"SELECT {_COLUMNS} FROM events WHERE query = ? AND kind IN {_KINDS} AND at_ms BETWEEN ? AND ? "
         "ORDER BY at_ms DESC, id DESC LIMIT ?"

@@ -58,7 +58,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class QueryFacts:
+class RunningFacts:
     """What is known about a query beside its batches. `ends`: its trigger reads what there is, and ends. `has_batches`:
     Spark reports its batches. `is_limited`: a batch reads at most a part of what there is. `is_running`: the range
     reaches until `now` (seconds since 1970), and the query runs. `lag` is what it has not read now, None if that is
@@ -92,7 +92,7 @@ class Verdict:
 
 
 def read_verdict(
-    connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int, stops: Sequence[Stop], facts: QueryFacts
+    connection: sqlite3.Connection, query: int, from_ms: int, to_ms: int, stops: Sequence[Stop], facts: RunningFacts
 ) -> Verdict:
     """Returns the verdict about the batches between two times since the last start, at most the latest of them."""
     columns = ", ".join(LAG_COLUMNS.values())
@@ -114,7 +114,7 @@ def _known(lags: Sequence[int | None]) -> dict[str, int]:
     return {unit: value for unit, value in zip(LAG_COLUMNS, lags, strict=True) if value is not None}
 
 
-def verdict_of(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
+def verdict_of(batches: Sequence[Ran], facts: RunningFacts) -> Verdict:
     """Returns the verdict about batches of one start of a query, in order."""
     now = facts.is_running
     if facts.ends:
@@ -130,13 +130,13 @@ def verdict_of(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
     return _trend(batches, facts)
 
 
-def _is_stuck(batches: Sequence[Ran], facts: QueryFacts) -> bool:
+def _is_stuck(batches: Sequence[Ran], facts: RunningFacts) -> bool:
     span = median(after.at - before.at for before, after in pairwise(batches))
     longest = max(STUCK_SECONDS, STUCK_BATCHES * span)
     return facts.open_since is not None and facts.now - max(facts.open_since, batches[-1].at) > longest
 
 
-def _trend(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
+def _trend(batches: Sequence[Ran], facts: RunningFacts) -> Verdict:
     """Returns the verdict about enough batches."""
     now, has_lag = facts.is_running, False
     for unit in ("records", "bytes", "versions"):  # bytes say more than files
@@ -150,7 +150,7 @@ def _trend(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
         why = "Each batch reads more rows than the one before, and none of them waits."
         return Verdict("falls_behind", why, rate, "rows", is_now=now)
     if has_lag:
-        return Verdict("keeps_up", "What is not read yet does not grow.", is_now=now)
+        return Verdict("keeps_up", "The backlog is not growing.", is_now=now)
     if facts.is_limited:
         why = "The lag is unknown, and each batch reads only a part of what there is."
         return Verdict("unknown", why, is_now=now)
@@ -160,8 +160,8 @@ def _trend(batches: Sequence[Ran], facts: QueryFacts) -> Verdict:
 
 
 def growth(points: Sequence[tuple[float, float]]) -> float | None:
-    """Returns how much the value of `points` (seconds, value) grows per second since it was last as low as ever. None
-    if it does not grow: it comes down again and again, this is not longer than an earlier burst, or it is going down.
+    """Returns how much the value of `points` (seconds, value) grows per second since its last minimum. None if it
+    does not grow: it comes down again and again, this is not longer than an earlier burst, or it is going down.
     """
     values = [value for _, value in points]
     lowest = values.index(min(values))

@@ -6,6 +6,7 @@ of the rules.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,6 +46,9 @@ LIMITS = {
     "maxoffsetspertrigger": ("maxOffsetsPerTrigger", "records"),
 }
 """The options of a source that limit a batch, in lower case: as users write them, and the unit of the lag."""
+
+
+_LIMIT = re.compile(r"max\w+per(trigger|batch)\Z", re.IGNORECASE)
 
 
 def costs(entry: Mapping[str, Any], run: Iterable[Mapping[str, Any]] | None) -> dict[str, float | None]:
@@ -101,6 +105,11 @@ class QueryFacts:
         return None
 
 
+def has_batch_limit(options: Iterable[str]) -> bool:
+    """Returns whether an option of a source, such as `maxFilesPerTrigger`, limits what a batch reads."""
+    return any(map(_LIMIT.match, options))
+
+
 def _is_limited(source: Mapping[str, Any]) -> bool:
     """Returns whether the batches of a source have a limit, or may have one: tables have limits by default, and files
     whose path looks like a pattern may have one.
@@ -108,7 +117,7 @@ def _is_limited(source: Mapping[str, Any]) -> bool:
     is_known = source.get("format") == "kafka" or format_of(str(source.get("format"))).is_file
     return (
         not is_known
-        or any("pertrigger" in name.lower() for name in source.get("options") or {})
+        or has_batch_limit(source.get("options") or {})
         or any(sign in str(source.get("path")) for sign in "*?[]{}\\")
     )
 

@@ -250,6 +250,30 @@ def test_a_failure_appears_while_the_list_is_open(tmp_path: Path, serve: Serve, 
     expect(page.locator(".batches tr.failed")).to_contain_text("failed in batch 20")
 
 
+def test_a_failure_appears_above_older_batches(tmp_path: Path, serve: Serve, open_page: OpenPage) -> None:
+    """After "Show older batches", a query that fails now gets one row above all others; the older batches stay."""
+    odd = "For input string: \"<b>n/a</b>\" 'ünï' — 数"
+    story = Story(tmp_path)
+    story.start("run", 60, is_alive=True)
+    number = story.batches("run", 60, 0.2)
+    url = serve(story)
+    page = open_page(url.replace("/charts", "/batches"))
+    rows = page.locator(".batches tbody tr")
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="Show older batches").click()
+    expect(rows).to_have_count(100)
+    waiting = failure(number, odd)
+    story.happens("run", 0.1, "query_restarting", attempt=1, attempts=5, delay_seconds=600.0, finding=waiting)
+    failed = page.locator(".batches tr.failed")
+    expect(failed).to_contain_text(f"failed in batch {number}: {odd}, restart planned in 10 min")
+    expect(rows.first).to_have_class("failed")
+    expect(rows).to_have_count(101)
+    story.end("run", 0, waiting)
+    page.reload()
+    expect(failed).to_have_count(1)
+    expect(failed).to_contain_text("restart planned in 10 min")
+
+
 def test_batches_are_bars_from_their_start_to_their_end(tmp_path: Path, serve: Serve, open_page: OpenPage) -> None:
     """A batch covers the time from its start to its end, and the time without a batch is empty."""
     story = Story(tmp_path)

@@ -163,10 +163,17 @@ class RunRecorder:
         self._run = follow(self._run, event, now)
         self._observers.put(event, self._run, now)
 
-    def keep_lag(self, model: str, lag: MeasuredLag) -> None:
-        """Records what a query has not read yet after a batch, only in the journal: it is for the history."""
+    def keep_lag(self, model: str, lag: MeasuredLag) -> bool:
+        """Records what a query has not read yet after a batch, only in the journal: it is for the history. Returns
+        False if the batch itself is not recorded yet: a checkpoint has it earlier.
+        """
         with self._lock:
+            query = self._run.queries.get(model)
+            last = query.figures.last if query is not None else None
+            if last is None or lag.batch is None or last.batch_id < lag.batch:
+                return False
             self._append(LAG, {"model": model, "batch_id": lag.batch, "lag": add_lags(lag.sources.values())})
+            return True
 
     def _silence(self, event: BatchProgress | QueryResult) -> QuerySilent | None:
         query = self._run.queries.get(event.model)

@@ -55,7 +55,7 @@ def following(
     request: RunRequest,
     emit: Callable[[AlertChanged | WarningEmitted], None],
     report: Callable[[str], None],
-    keep_lag: Callable[[str, MeasuredLag], None],
+    keep_lag: Callable[[str, MeasuredLag], bool],
 ) -> Iterator[RunFollowers]:
     """Starts what follows a run of `models` for the body, and closes it after it. `emit` gets the changes of alerts and
     warnings, `report` sentences for the user, and `keep_lag` the lags of files and Delta Lake, all in any thread.
@@ -110,7 +110,7 @@ def _reading_lags(
     models: Sequence[CompiledModel],
     rules: Mapping[str, QueryRules],
     report: Callable[[str], None],
-    keep: Callable[[str, MeasuredLag], None],
+    keep: Callable[[str, MeasuredLag], bool],
 ) -> Iterator[LagReader]:
     """Reads during the body the lags of queries that Spark does not report."""
     counted = [model for model in models if has_unreported_lag(loaded.compiled, model)]

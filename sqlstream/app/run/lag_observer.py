@@ -35,7 +35,7 @@ logger = logging.getLogger("sqlstream.observers")
 class LagReader:
     """Reads the checkpoints of `models` and what these read, in a background thread. `needed` are the units of rules
     `lag_over` by model. `report` gets a sentence once for each rule that cannot be measured, and `keep` the first lag
-    that is read after a batch; both are called in that thread.
+    that is read after a batch, until it returns true; both are called in that thread.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class LagReader:
         models: Sequence[CompiledModel],
         needed: Mapping[str, str],
         report: Callable[[str], None],
-        keep: Callable[[str, MeasuredLag], None],
+        keep: Callable[[str, MeasuredLag], bool],
     ) -> None:
         self._loaded, self._models, self._report, self._keep = loaded, tuple(models), report, keep
         self._needed = dict(needed)
-        self._kept: dict[str, int] = {}
+        self._kept: dict[str, int | None] = {}
         self._failed: set[str] = set()
         self._lags: Mapping[str, MeasuredLag] = {}
         self._ended = threading.Event()
@@ -71,7 +71,7 @@ class LagReader:
             if self._models:
                 thread.join(INTERVAL_SECONDS)
             # a slow file system may still hold the thread
-            self._report, self._keep = lambda _text: None, lambda _model, _lag: None
+            self._report, self._keep = lambda _text: None, lambda _model, _lag: True
 
     def _work(self) -> None:
         pace, wait = Pace(INTERVAL_SECONDS), 0.0
@@ -109,9 +109,9 @@ class LagReader:
     def _add(self, model: str, version: VersionProgress, at: float) -> None:
         lag = MeasuredLag(at, source_lags(version), version.position.batch)
         self._lags = {**self._lags, model: lag}
-        if lag.sources and lag.batch is not None and self._kept.get(model) != lag.batch:
+        is_known = lag.batch is None or self._kept.get(model) == lag.batch
+        if lag.sources and not is_known and self._keep(model, lag):
             self._kept[model] = lag.batch
-            self._keep(model, lag)
         form = _FORMS.get(self._needed.get(model, ""))
         unknown = [each for each in version.sources if each.position.form == form and each.lag is None]
         if unknown:

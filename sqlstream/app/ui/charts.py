@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -12,8 +11,9 @@ from sqlstream.app.ui.live_runs import LiveQuery
 from sqlstream.app.ui.project_view import SeenProject
 from sqlstream.history.series import NAMES, SeriesRequest, read_series
 from sqlstream.history.stops import read_stops
-from sqlstream.history.verdict import QueryFacts, read_verdict
+from sqlstream.history.verdict import RunningFacts, read_verdict
 from sqlstream.project.configuration.trigger import MAPPED, TRIGGERS, WORDS
+from sqlstream.report.query_cost import has_batch_limit
 from sqlstream.state.runs.tracked_run import LiveStatus
 from sqlstream.web.server.protocol import Span
 
@@ -21,9 +21,6 @@ RECENT_SECONDS = 60.0
 """A range that ends so long ago at most reaches until now."""
 
 ALIVE = frozenset(LiveStatus)
-
-_LIMIT = re.compile(r"max\w+per(trigger|batch)\Z", re.IGNORECASE)
-"""The options with which a batch reads at most a part of what there is, such as `maxFilesPerTrigger`."""
 
 
 def charts_of(
@@ -51,16 +48,16 @@ def charts_of(
     }
 
 
-def _facts(seen: SeenProject, model: str, live: LiveQuery | None, span: Span) -> QueryFacts:
+def _facts(seen: SeenProject, model: str, live: LiveQuery | None, span: Span) -> RunningFacts:
     """Returns what the verdict about a query depends on beside its batches."""
     now = time.time()
     if live is None:
-        return QueryFacts(now, is_running=False)
+        return RunningFacts(now, is_running=False)
     begun, done = live.open_batch, live.batch
     is_open = begun is not None and (done is None or begun[0] > done.batch_id)  # it may have ended since it was read
     kind = str(live.entry.get("trigger") or "").partition(" ")[0]
     trigger = TRIGGERS[WORDS.get(kind) or MAPPED.get(kind) or "interval"]
-    return QueryFacts(
+    return RunningFacts(
         now,
         ends=trigger.ends or live.entry.get("kind") == "batch",
         has_batches=trigger.has_micro_batches,
@@ -79,4 +76,4 @@ def _is_limited(seen: SeenProject, model: str) -> bool:
     if seen.loaded is None or shape is None:
         return True
     streams = [table for table in seen.loaded.compiled.tables_of(shape.unique_id) if table.mode == "stream"]
-    return any(table.format == "delta" or any(map(_LIMIT.match, table.options)) for table in streams)
+    return any(table.format == "delta" or has_batch_limit(table.options) for table in streams)

@@ -8,8 +8,9 @@ import pytest
 
 from sqlstream.history.reads import Page, batch_rows, failures_beside
 from sqlstream.history.series import SeriesRequest, read_series
-from sqlstream.history.stops import Stop, read_stops
+from sqlstream.history.stops import MAX_EVENTS, Stop, read_stops
 from sqlstream.history.store import History
+from sqlstream.history.verdict import RunningFacts, read_verdict
 from tests.support.journal import NOW, batch_text, event_text, history_of, write
 
 MODEL, START = "payments_001", int(NOW * 1000)
@@ -90,9 +91,9 @@ def test_a_restart_after_a_failure(tmp_path: Path) -> None:
             rows = batch_rows(connection, 1, Page(limit=5))
             failures = failures_beside(connection, 1, Page(limit=5), rows)
             older = failures_beside(connection, 1, Page(limit=5, before=minute(15)), rows)
-    assert [(each["at_ms"], each["batch_id"], each["restarts_in"]) for each in failures] == [
-        (minute(30), 21, None),
-        (minute(20), 21, 120.0),
+    assert [(each["at_ms"], each["batch_id"], each["restarts_in"], each["restarted"]) for each in failures] == [
+        (minute(30), 21, None, False),
+        (minute(20), 21, 120.0, True),
     ]
     assert older == []
 
@@ -117,7 +118,7 @@ def test_no_line_crosses_a_stop(logs: Path, points: int) -> None:
 
 
 def test_a_short_stop_within_a_rollup(tmp_path: Path) -> None:
-    """A stop of seconds breaks the line between two rollups; one that nobody can see is not drawn."""
+    """A stop of seconds breaks the line between two rollups; a chart leaves out one that nobody can see."""
     write(tmp_path, query_text("query_started", 0), *map(batch_text, range(60)))
     write(tmp_path, query_text("query_ended", 21, error=None), query_text("query_started", 22, "r2"))
     with history_of(tmp_path) as history:
@@ -126,4 +127,87 @@ def test_a_short_stop_within_a_rollup(tmp_path: Path) -> None:
         with history.reading() as connection:
             series = read_series(connection, SeriesRequest(1, START, minute(60), 10, stops=tuple(found)))
         assert None in series.values["rows_in"]
-        assert not any(stop.is_visible(minute(0), minute(10_000)) for stop in stops(history, 2, to=10_000))
+        long = stops(history, 2, to=10_000)
+        assert long == found
+        assert not any(stop.is_visible(START, minute(10_000)) for stop in long)
+
+
+def failures(history: History, before: int | None = None) -> list[tuple[float, int | None, bool]]:
+    """Returns the time in minutes, the batch, and whether it restarted, of the failures beside the newest batches."""
+    with history.reading() as connection:
+        request = Page(before=before)
+        found = failures_beside(connection, 1, request, batch_rows(connection, 1, request))
+    return [((each["at_ms"] - START) / 60_000, each["batch_id"], each["restarted"]) for each in found]
+
+
+def test_a_query_that_is_stopped_while_it_waits_failed_once(tmp_path: Path) -> None:
+    """The end repeats the finding of the failure. The same failure after a restart is another one."""
+    write(tmp_path, query_text("query_started", 0), *map(batch_text, range(20)))
+    write(tmp_path, query_text("query_restarting", 20, delay_seconds=60.0, finding=FAILURE))
+    write(tmp_path, query_text("query_restarted", 21))
+    write(tmp_path, query_text("query_restarting", 22, delay_seconds=600.0, finding=FAILURE))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        assert failures(history) == [(22, 21, False), (20, 21, True)]
+        write(tmp_path, query_text("query_ended", 23, error=FAILURE))
+        history.ingest()
+        assert failures(history) == [(22, 21, False), (20, 21, True)]
+        write(tmp_path, query_text("query_started", 40, "r2"), *(batch_text(each, run="r2") for each in range(40, 45)))
+        history.ingest()
+        assert failures(history, before=minute(40)) == [(22, 21, False), (20, 21, True)]
+
+
+def test_a_failure_that_ends_a_restarted_query_counts(tmp_path: Path) -> None:
+    """A restart between two equal findings makes them two failures; a page that ends between them knows of it."""
+    write(tmp_path, query_text("query_started", 0), *map(batch_text, range(20)))
+    write(tmp_path, query_text("query_restarting", 20, delay_seconds=60.0, finding=FAILURE))
+    write(tmp_path, query_text("query_restarted", 21), query_text("query_ended", 22, error=FAILURE))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        assert failures(history) == [(22, 21, False), (20, 21, True)]
+        assert failures(history, before=minute(20.5)) == [(20, 21, True)]
+
+
+@pytest.mark.parametrize(
+    ("finding", "batch"),
+    [
+        ({"message": "the query of `in batch 3` failed: ünï 'x'", "failure": {"batch": 21}}, 21),
+        ({"message": "the query failed", "failure": {"batch": 0}}, 0),
+        ({"message": "the query failed in batch 4: n/a", "failure": {"batch": None}}, 4),
+        ({"message": "the query failed in batch 4: n/a", "failure": None}, 4),
+        ({"message": None}, None),
+    ],
+)
+def test_the_batch_of_a_failure(tmp_path: Path, finding: dict[str, object], batch: int | None) -> None:
+    """The finding has the number of the batch; in old journals only its message does."""
+    write(tmp_path, query_text("query_started", 0), batch_text(0), query_text("query_ended", 5, error=finding))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        assert failures(history) == [(5, batch, False)]
+
+
+def test_the_first_stop_of_a_range_with_too_many_events(tmp_path: Path) -> None:
+    """If the oldest events of the range are cut off, the first stop begins with the last of these."""
+    write(tmp_path, query_text("query_started", -10), *map(batch_text, range(2)))
+    for number in range(1, MAX_EVENTS // 2 + 2):
+        again = query_text("query_restarted", number / 100 + 0.005)
+        write(tmp_path, query_text("query_restarting", number / 100, delay_seconds=0.3, finding=FAILURE), again)
+    write(tmp_path, query_text("query_ended", 90, error=None))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        assert stops(history)[0] == Stop(minute(0.02), minute(0.025), "restarting")
+
+
+def test_the_verdict_is_about_the_time_since_a_short_stop(tmp_path: Path) -> None:
+    """Batches before a restart of seconds do not count, however long the range is."""
+    write(tmp_path, query_text("query_started", 0), *map(batch_text, range(20)))
+    write(tmp_path, query_text("query_restarting", 19.5, delay_seconds=5.0, finding=FAILURE))
+    write(tmp_path, query_text("query_restarted", 19.6), *map(batch_text, range(20, 24)))
+    with history_of(tmp_path) as history:
+        history.ingest()
+        day = minute(24 * 60)
+        with history.reading() as connection:
+            found = read_stops(connection, 1, START, day, 1)
+            verdict = read_verdict(connection, 1, START, day, found, RunningFacts(day / 1000))
+        assert not any(stop.is_visible(START, day) for stop in found)
+        assert (verdict.kind, verdict.why[:21]) == ("unknown", "Fewer than 10 batches")

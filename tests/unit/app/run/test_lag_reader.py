@@ -70,7 +70,12 @@ def make(loaded: Loaded, reports: list[str], kept: Kept) -> Make:
     """Makes the reader of the lag of the query `pairs`, which reads two sources; takes the units that are needed."""
     (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
     assert has_unreported_lag(loaded.compiled, pairs)
-    return lambda needed: LagReader(loaded, [pairs], needed, reports.append, lambda *lag: kept.append(lag))
+
+    def keep(model: str, lag: MeasuredLag) -> bool:
+        kept.append((model, lag))
+        return True
+
+    return lambda needed: LagReader(loaded, [pairs], needed, reports.append, keep)
 
 
 def test_lags_are_read_in_the_background(project: Path, make: Make, reports: list[str]) -> None:
@@ -99,6 +104,22 @@ def test_the_first_lag_after_each_batch_is_kept(project: Path, loaded: Loaded, m
     assert kept[0][1].sources["shop.orders"]["files"] == 1
 
 
+def test_a_lag_is_read_again_until_it_is_recorded(project: Path, loaded: Loaded) -> None:
+    """While the journal lacks the batch, its lag is not recorded, and the next reading tries again."""
+    (pairs,) = (model for model in loaded.compiled.models.values() if model.name == "pairs")
+    asked: list[int | None] = []
+
+    def keep(_model: str, lag: MeasuredLag) -> bool:
+        asked.append(lag.batch)
+        return len(asked) == 2
+
+    lags = LagReader(loaded, [pairs], {}, lambda _text: None, keep)
+    with locked(project):
+        for _ in range(4):
+            lags.read(pairs)
+    assert len(asked) == 2
+
+
 def test_only_queries_of_this_process_have_a_lag(
     loaded: Loaded, make: Make, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +144,7 @@ def test_a_rule_that_cannot_be_measured_is_reported_once(project: Path, loaded: 
     (project / "in").rename(project / "moved")
     for unit, count in (("files", 1), ("versions", 0)):
         said: list[str] = []
-        lags = LagReader(loaded, [pairs], {"pairs": unit}, said.append, lambda _model, _lag: None)
+        lags = LagReader(loaded, [pairs], {"pairs": unit}, said.append, lambda _model, _lag: True)
         with locked(project):
             lags.read(pairs)
             lags.read(pairs)

@@ -47,10 +47,10 @@ export class BatchList {
     this.note.textContent = "";
   }
 
-  /** Reads the first page again soon, unless there are more: the query may have failed. */
+  /** Reads the first page again soon, because the query may have failed. With older pages only its failures change. */
   changed() {
     clearTimeout(this.later);
-    if (this.order === "newest" && !this.hasOlder) this.later = setTimeout(() => this.#load(), RENEW_MS);
+    if (this.order === "newest") this.later = setTimeout(() => (this.hasOlder ? this.#renewFailures() : this.#load()), RENEW_MS);
   }
 
   #choose(order) {
@@ -61,13 +61,9 @@ export class BatchList {
 
   async #load(before = null) {
     for (const button of this.buttons.children) button.setAttribute("aria-pressed", String(button.dataset.order === this.order));
-    let batches, failures;
-    try {
-      ({ batches, failures } = await get(queryPath(this.model, "batches"), { target: this.target, order: this.order, limit: PAGE, before }, this.requests.signal));
-    } catch (error) {
-      if (error.name !== "AbortError") show(this.note, error.message);
-      return;
-    }
+    const page = await this.#page(before);
+    if (!page) return;
+    const { batches, failures } = page;
     if (!before) {
       this.longest = batches.reduce((top, row) => Math.max(top, row.duration_ms), 1);
       this.newest = batches[0]?.at_ms || 0;
@@ -80,6 +76,26 @@ export class BatchList {
     this.more.hidden = this.order !== "newest" || batches.length < PAGE || this.body.childElementCount >= MOST;
     this.note.textContent = this.body.childElementCount ? "" : "The history has no batch of this query yet.";
   }
+
+  async #renewFailures() {
+    const page = await this.#page(null);
+    if (!page || this.order !== "newest") return;
+    for (const failure of page.failures) {
+      this.body.querySelector(`tr.failed[data-at="${failure.at_ms}"]`)?.remove();
+      const older = [...this.body.children].find((row) => Number(row.dataset.at) < failure.at_ms);
+      this.body.insertBefore(failureRow(failure), older || null);
+    }
+  }
+
+  /** Returns a page of batches and the failures between them, or nothing after an error. */
+  async #page(before) {
+    try {
+      return await get(queryPath(this.model, "batches"), { target: this.target, order: this.order, limit: PAGE, before }, this.requests.signal);
+    } catch (error) {
+      if (error.name !== "AbortError") show(this.note, error.message);
+      return null;
+    }
+  }
 }
 
 function batchRow(row, longest) {
@@ -87,7 +103,7 @@ function batchRow(row, longest) {
   const parts = Object.fromEntries(PARTS.map(({ name }) => [name, row[name] || 0]));
   drawParts(bar, parts, Math.min(1, row.duration_ms / longest));
   const cell = (value) => h("td.number", null, value);
-  return h("tr", null, cell(exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)), cell(millis(row.duration_ms)),
+  return h("tr", { "data-at": row.at_ms }, cell(exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)), cell(millis(row.duration_ms)),
     h("td.bar-cell", { title: partsTitle(parts) }, bar, h("span.visually-hidden", null, partsTitle(parts))), cell(exact(row.rows_in)), cell(exact(row.rows_out)),
     cell(row.late_rows ? exact(row.late_rows) : "0"), cell(known(row.state_rows) ? short(row.state_rows) : NONE), cell(seconds(row.watermark_lag_seconds)),
     h("td.offsets", null, row.sources.map(sourceLine)));
@@ -95,8 +111,8 @@ function batchRow(row, longest) {
 
 /** Returns the row of a batch that failed, or of a query that failed outside a batch. */
 function failureRow(row) {
-  const next = known(row.restarts_in) ? `, restarted after ${seconds(row.restarts_in)}` : "";
-  return h("tr.failed", null, h("td.number", null, exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)),
+  const next = known(row.restarts_in) ? `, ${row.restarted ? "restarted after" : "restart planned in"} ${seconds(row.restarts_in)}` : "";
+  return h("tr.failed", { "data-at": row.at_ms }, h("td.number", null, exact(row.batch_id)), h("td.fixed", null, timeElement(row.at_ms)),
     h("td", { colspan: HEAD.length - 2 }, statusBadge("failed"), h("span.message", { title: row.why }, `${row.message}${next}`)));
 }
 
