@@ -263,7 +263,8 @@ def test_a_failure_appears_above_older_batches(tmp_path: Path, serve: Serve, ope
     page.get_by_role("button", name="Show older batches").click()
     expect(rows).to_have_count(100)
     waiting = failure(number, odd)
-    story.happens("run", 0.1, "query_restarting", attempt=1, attempts=5, delay_seconds=600.0, finding=waiting)
+    wait = {"attempt": 1, "attempts": 5, "delay_seconds": 600.0, "finding": waiting}
+    story.happens("run", 0.1, "query_restarting", {"status": "restarting", "last_failure": waiting}, **wait)
     failed = page.locator(".batches tr.failed")
     expect(failed).to_contain_text(f"failed in batch {number}: {odd}, restart planned in 10 min")
     expect(rows.first).to_have_class("failed")
