@@ -41,7 +41,7 @@ Kind = Literal["keeps_up", "falls_behind", "unknown", "ends"]
 
 
 @dataclass(frozen=True)
-class Ran:
+class TimedBatch:
     """One batch: its start (seconds since 1970), its duration, and its rows; `lag` is what was not read after it, by
     unit.
     """
@@ -103,7 +103,7 @@ def read_verdict(
     rows = connection.execute(statement, [query, from_ms, to_ms, MOST_BATCHES]).fetchall()
     began = max((stop.to_ms for stop in stops if stop.is_over and rows and stop.to_ms <= rows[0][0]), default=from_ms)
     batches = [
-        Ran(at / 1000, (duration or 0) / 1000, read, _known(lags))
+        TimedBatch(at / 1000, (duration or 0) / 1000, read, _known(lags))
         for at, duration, read, run, *lags in reversed(rows)
         if at >= began and run == rows[0][3]
     ]
@@ -114,7 +114,7 @@ def _known(lags: Sequence[int | None]) -> dict[str, int]:
     return {unit: value for unit, value in zip(LAG_COLUMNS, lags, strict=True) if value is not None}
 
 
-def verdict_of(batches: Sequence[Ran], facts: RunningFacts) -> Verdict:
+def verdict_of(batches: Sequence[TimedBatch], facts: RunningFacts) -> Verdict:
     """Returns the verdict about batches of one start of a query, in order."""
     now = facts.is_running
     if facts.ends:
@@ -130,13 +130,13 @@ def verdict_of(batches: Sequence[Ran], facts: RunningFacts) -> Verdict:
     return _trend(batches, facts)
 
 
-def _is_stuck(batches: Sequence[Ran], facts: RunningFacts) -> bool:
+def _is_stuck(batches: Sequence[TimedBatch], facts: RunningFacts) -> bool:
     span = median(after.at - before.at for before, after in pairwise(batches))
     longest = max(STUCK_SECONDS, STUCK_BATCHES * span)
     return facts.open_since is not None and facts.now - max(facts.open_since, batches[-1].at) > longest
 
 
-def _trend(batches: Sequence[Ran], facts: RunningFacts) -> Verdict:
+def _trend(batches: Sequence[TimedBatch], facts: RunningFacts) -> Verdict:
     """Returns the verdict about enough batches."""
     now, has_lag = facts.is_running, False
     for unit in ("records", "bytes", "versions"):  # bytes say more than files
@@ -189,7 +189,7 @@ def _lengths(is_low: Sequence[bool]) -> Iterator[int]:
             yield len(list(part))
 
 
-def excess(batches: Sequence[Ran]) -> float | None:
+def excess(batches: Sequence[TimedBatch]) -> float | None:
     """Returns by how many rows per second more arrive than are done, if the batches grow and follow each other without
     a pause; None otherwise. The first batch of a start is a catch-up.
     """

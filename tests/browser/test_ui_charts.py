@@ -170,8 +170,8 @@ def test_slow_growth_has_a_unit_that_can_be_read(tmp_path: Path, serve: Serve, o
     url = serve(story)
     page = opened(open_page, url)
     found = page.evaluate(
-        "async () => { const { pace } = await import('/assets/ui/query/verdict.js');"
-        "return [pace(1234, 'rows'), pace(0.01, 'versions'), pace(1 / 7200, 'records'), pace(1e-9, 'records'), pace(5e9, 'bytes')]; }"
+        "async () => { const { rateText } = await import('/assets/ui/query/verdict.js');"
+        "return [rateText(1234, 'rows'), rateText(0.01, 'versions'), rateText(1 / 7200, 'records'), rateText(1e-9, 'records'), rateText(5e9, 'bytes')]; }"
     )
     assert found == ["1.23k rows/s", "0.60 versions/min", "0.50 records/h", "0.00 records/day", "5.00 GB/s"]
 

@@ -31,7 +31,7 @@ def test_a_source_shows_what_reads_it(served: Served, open_page: OpenPage) -> No
     served.run.changed_batch(1, {"sources": [source]})
     expect(row).to_contain_text("1,234")
     expect(row).to_contain_text("payments_clean")
-    expect(page.locator(".node-tiles")).to_contain_text("Most lag1,234")
+    expect(page.locator(".node-tiles")).to_contain_text("Largest lag1,234")
     for text in ("amount", "timestamp"):
         expect(page.get_by_role("region", name="Columns").first).to_contain_text(text)
     expect(page.get_by_role("region", name="Settings")).to_contain_text("quarantine")

@@ -386,7 +386,8 @@ class Runner:
         """
         is_known = run.order.is_batch or run.order.trigger.facts.has_micro_batches
         taken = self._core_times.take(run.job_groups) if is_known else None
-        del run.job_groups[:-1]
+        if taken is None or taken.is_complete:
+            del run.job_groups[:-1]
         if taken is None:
             return progress
         return replace(progress, core_ms=taken.core_ms, tasks=taken.tasks, cores=taken.cores)

@@ -23,10 +23,9 @@ from sqlstream.app.status.status_text import recorded_finding_text
 from sqlstream.app.ui.charts import charts_of
 from sqlstream.app.ui.docs_page import DocsPages, search_entries
 from sqlstream.app.ui.live_runs import LiveQuery
-from sqlstream.app.ui.node_page import node_page
+from sqlstream.app.ui.node_pages import node_page, query_page
 from sqlstream.app.ui.overview import Differences, Overviews
 from sqlstream.app.ui.project_view import ProjectView, SeenProject
-from sqlstream.app.ui.query_page import query_page
 from sqlstream.app.ui.sample import Sample, sample_of
 from sqlstream.compiler.manifest.manifest import output_columns
 from sqlstream.errors import FindingsError, UsageError

@@ -28,7 +28,7 @@ from sqlstream.history.reads import (
     revision,
 )
 from sqlstream.numbers import epoch_text
-from sqlstream.report.query_cost import TIME_COLUMNS, TimeUse, time_use
+from sqlstream.report.query_cost import TIME_COLUMNS, TimeUse, costs, time_use
 from sqlstream.state.runs.progress import BatchProgress, epoch_seconds, stored_batch
 from sqlstream.state.runs.silence import recorded_silence
 from sqlstream.state.sources.lag import LagByUnit, add_lags
@@ -163,6 +163,7 @@ class LiveQuery:
             "quarantines": list(quarantines),
             "output_rows_per_second": self.output_rate() if self.is_running else None,
             "lag": self.lag,
+            "cost": costs(self.entry, None),
             "sources": self._sources(),
             "open_batch": self._open_batch(),
             "silence": recorded_silence(self.entry, has_input=self._has_input()),
@@ -235,12 +236,14 @@ class LiveRuns:
     _alert: int = -1
     _by_number: dict[int, Key] = field(default_factory=dict)
     _idle: set[Key] = field(default_factory=set)
+    _cores: dict[int | None, float | None] = field(default_factory=dict)
 
     def update(self, connection: sqlite3.Connection) -> set[Key]:
         """Reads what is new in the history, and returns the queries that have changed. The work is proportional to what
         is new.
         """
         changed: set[Key] = set()
+        self._cores.clear()
         newest = revision(connection)
         if newest != self._revision:
             if newest < self._revision:
@@ -328,7 +331,14 @@ class LiveRuns:
         return {model: query for (name, model), query in self.queries.items() if name == (target or "")}
 
     def cores_of_run(self, run: int | None) -> float | None:
-        """Returns the cores that the queries of a run use together on average, None if that is unknown."""
+        """Returns the cores that the queries of a run use together on average, None if that is unknown; as of the last
+        `update`.
+        """
+        if run not in self._cores:
+            self._cores[run] = self._cores_of(run)
+        return self._cores[run]
+
+    def _cores_of(self, run: int | None) -> float | None:
         uses = [query.time_use for query in self.queries.values() if query.run == run and query.is_running]
         known = [use.cores_over_time for use in uses if use is not None and use.cores_over_time is not None]
         return sum(known) if known and len(known) == len(uses) else None

@@ -78,7 +78,7 @@ public class CoreTime extends SparkListener {
 
   /**
    * Returns the milliseconds and the number of the tasks of groups since the last call, the cores of Spark, and 1 if all
-   * tasks that have ended are counted, otherwise 0. `names` are lines; only the last of them goes on.
+   * tasks that have ended are counted, otherwise 0. `names` are lines; then all of them but the last are forgotten.
    *
    * Events arrive in order, so a mark that has arrived means that all tasks before it are counted. If it does not arrive
    * in time, the missing tasks count in the next call.
@@ -90,11 +90,12 @@ public class CoreTime extends SparkListener {
     for (long left = waitMilliseconds; answered < number && left > 0; left = (end - System.nanoTime()) / 1000000L) {
       wait(left);
     }
+    boolean isComplete = answered >= number;
     long time = 0;
     long tasks = 0;
     String[] each = names.split("\n");
     for (int index = 0; index < each.length; index++) {
-      long[] counts = (long[]) (index < each.length - 1 ? groups.remove(each[index]) : groups.get(each[index]));
+      long[] counts = (long[]) (isComplete && index < each.length - 1 ? groups.remove(each[index]) : groups.get(each[index]));
       if (counts != null) {
         time += counts[0];
         tasks += counts[1];
@@ -102,7 +103,7 @@ public class CoreTime extends SparkListener {
         counts[1] = 0;
       }
     }
-    return time + " " + tasks + " " + cores() + " " + (answered < number ? 0 : 1);
+    return time + " " + tasks + " " + cores() + " " + (isComplete ? 1 : 0);
   }
 
   private int cores() {

@@ -31,12 +31,13 @@ logger = logging.getLogger("sqlstream.internals")
 @dataclass(frozen=True)
 class TaskTime:
     """What tasks have taken: the milliseconds that each occupied a core, added up, and their number. `cores` is what
-    Spark has now.
+    Spark has now. `is_complete`: no task that has ended is missing.
     """
 
     core_ms: int
     tasks: int
     cores: int
+    is_complete: bool
 
 
 class CoreTimes:
@@ -80,7 +81,7 @@ class CoreTimes:
         core_ms, tasks, cores, is_complete = map(int, found.split())
         if wait and not is_complete:
             self._patient_from = time.monotonic() + IMPATIENT_SECONDS
-        return TaskTime(core_ms, tasks, cores)
+        return TaskTime(core_ms, tasks, cores, bool(is_complete))
 
     def close(self) -> None:
         """Ends listening."""

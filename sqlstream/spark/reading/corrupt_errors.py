@@ -260,5 +260,8 @@ def _reason(text: str) -> str:
 
 def plain_file(file: str) -> str:
     """Returns the path of a local file, the URI of any other."""
-    parts = urlsplit(file)
+    try:
+        parts = urlsplit(file)
+    except ValueError:  # `s3a://[x/y` is no URI
+        return file
     return unquote(parts.path) if parts.scheme == "file" else file

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from sqlstream.history.verdict import Ran, RunningFacts, excess, growth, verdict_of
+from sqlstream.history.verdict import RunningFacts, TimedBatch, excess, growth, verdict_of
 
 NOW = 10_000.0
 
 
-def ran(lags: Sequence[float], unit: str = "records", span: float = 30.0) -> list[Ran]:
+def ran(lags: Sequence[float], unit: str = "records", span: float = 30.0) -> list[TimedBatch]:
     """Returns batches of 5 seconds with these lags, the last one of which has just ended."""
     began = NOW - span * len(lags)
-    return [Ran(began + span * number, 5.0, 100, {unit: int(lag)}) for number, lag in enumerate(lags)]
+    return [TimedBatch(began + span * number, 5.0, 100, {unit: int(lag)}) for number, lag in enumerate(lags)]
 
 
 def noisy(of: Callable[[int], float], count: int = 120, noise: float = 50.0, seed: int = 1) -> list[float]:
@@ -73,7 +73,9 @@ def test_the_rate_is_that_of_the_lag() -> None:
 def test_units_are_not_compared() -> None:
     """The lags of files and of Kafka count separately: one that grows is enough."""
     batches = [
-        Ran(30.0 * number, 5.0, 100, {"records": 1_000_000 - 10_000 * number, "bytes": 2_000 * number, "files": number})
+        TimedBatch(
+            30.0 * number, 5.0, 100, {"records": 1_000_000 - 10_000 * number, "bytes": 2_000 * number, "files": number}
+        )
         for number in range(40)
     ]
     found = verdict_of(batches, RunningFacts(NOW))
@@ -88,11 +90,13 @@ def test_few_batches_say_nothing(count: int) -> None:
         assert verdict_of(batches, RunningFacts(NOW)).kind == "unknown"
 
 
-def without_lag(rows: Sequence[int], per_second: float = 100.0, pause: float = 0.0, start: float = 1.0) -> list[Ran]:
+def without_lag(
+    rows: Sequence[int], per_second: float = 100.0, pause: float = 0.0, start: float = 1.0
+) -> list[TimedBatch]:
     """Returns batches that take their time, each `pause` seconds after the one before."""
     found, at = [], start
     for count in rows:
-        found.append(Ran(at, max(count / per_second, 0.1), count, {}))
+        found.append(TimedBatch(at, max(count / per_second, 0.1), count, {}))
         at = found[-1].end + pause
     return found
 
@@ -104,7 +108,7 @@ def test_batches_that_grow_without_a_pause_fall_behind() -> None:
     found = verdict_of(batches, RunningFacts(NOW))
     assert (found.kind, found.unit) == ("falls_behind", "rows")
     assert found.rate == pytest.approx(20.0, rel=0.1)
-    kafka = [Ran(each.at, each.seconds, each.rows, {"records": 0}) for each in batches]
+    kafka = [TimedBatch(each.at, each.seconds, each.rows, {"records": 0}) for each in batches]
     assert verdict_of(kafka, RunningFacts(NOW)) == found
 
 
@@ -120,7 +124,7 @@ def test_batches_that_grow_without_a_pause_fall_behind() -> None:
     ],
     ids=["catch-up", "pauses", "slow growth", "a burst", "a burst at the end", "bursts"],
 )
-def test_without_a_lag_and_a_limit_batches_that_do_not_grow_keep_up(batches: list[Ran]) -> None:
+def test_without_a_lag_and_a_limit_batches_that_do_not_grow_keep_up(batches: list[TimedBatch]) -> None:
     """If a batch reads all that there is, only batches that grow without a pause fall behind."""
     assert excess(batches) is None
     assert verdict_of(batches, RunningFacts(NOW)).kind == "keeps_up"
@@ -152,7 +156,7 @@ def test_an_idle_source() -> None:
     assert verdict_of(few, RunningFacts(NOW + 7_200, lag={"files": 0, "bytes": 0})).kind == "keeps_up"
     assert verdict_of(few, RunningFacts(NOW, lag={"files": 1, "bytes": 10})).kind == "unknown"
     assert verdict_of([], RunningFacts(NOW, lag={"files": 0, "bytes": 0})).kind == "unknown"
-    assert verdict_of([Ran(at, 0.1, 0, {}) for at in range(60)], RunningFacts(NOW)).kind == "unknown"
+    assert verdict_of([TimedBatch(at, 0.1, 0, {}) for at in range(60)], RunningFacts(NOW)).kind == "unknown"
 
 
 def test_a_batch_that_does_not_end() -> None:

@@ -126,3 +126,8 @@ export function ago(at, now = Date.now()) {
 export function count(number, noun, plural = `${noun}s`) {
   return `${exact(number)} ${number === 1 ? noun : plural}`;
 }
+
+/** Returns a text that begins with a capital. */
+export function sentence(text) {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}

@@ -1,6 +1,7 @@
 // The page of a source, seed, view or sink: what flows through it, the queries that use it, its columns and settings.
 
 import { h, icon, kindIcon, show } from "../dom.js";
+import { kindWord } from "../kinds.js";
 import { get } from "./api.js";
 import { showDescription } from "./description.js";
 import { exact, known, lag, lagTitle, NONE, rate, seconds } from "./format.js";
@@ -9,8 +10,6 @@ import { backLink, docsLink, nodeLink, queryLink } from "./router.js";
 import { card, columnsTable, scrollToMark, sqlTab, table } from "./query/sections.js";
 import { problemPage } from "./states.js";
 import { isAlive, stateOf, statusBadge } from "./status.js";
-
-const KINDS = { source: "Source", seed: "Seed", view: "View", sink: "Sink" };
 
 export class NodePage {
   constructor(container, store, { id }) {
@@ -52,7 +51,7 @@ export class NodePage {
     document.title = `${page.name} · sqlstream`;
     show(this.mark, kindIcon(page.kind, true));
     const place = page.line === null ? page.path : `${page.path}:${page.line}`;
-    show(this.meta, [KINDS[page.kind], place, ...page.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · "));
+    show(this.meta, [kindWord(page.kind, 1), place, ...page.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · "));
     showDescription(this.description, page.description_html);
     this.rows = page.queries.map((model) => new QueryRow(model, page));
     this.#drawBody();
@@ -97,7 +96,7 @@ export class NodePage {
       ["Oldest data", seconds(most(running.map(freshness))), running.length ? "freshness of the query that is furthest behind" : "no query runs"],
     ];
     if (this.page.kind === "seed") tiles.shift(); // a query reads it once
-    if (this.page.kind === "source") tiles.push(["Most lag", mostLag(this.rows), "of the query that has most left to read here"]);
+    if (this.page.kind === "source") tiles.push(["Largest lag", mostLag(this.rows), "of the query that has most left to read here"]);
     const drawn = JSON.stringify(tiles);
     if (drawn !== this.drawn) show(this.facts, tiles.map(([name, value, text]) => h("div.tile", null, h("dt", null, name), h("dd", null, value), h("dd.sub", null, text))));
     this.drawn = drawn;

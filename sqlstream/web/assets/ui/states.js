@@ -2,7 +2,7 @@
 
 import { h, icon, show } from "../dom.js";
 import { commandLine, commandText } from "./commands.js";
-import { localTime, timeElement } from "./format.js";
+import { localTime, sentence, timeElement } from "./format.js";
 import { link, queryLink } from "./router.js";
 
 /** Returns a page that says what went wrong: `error` is a text, or an error of `get`. */
@@ -18,7 +18,7 @@ export function problemPage(error, retry) {
 }
 
 function unknownPage(message, text, ...lists) {
-  return h("section.card.empty", { role: "alert" }, h("h1", null, `${message[0].toUpperCase()}${message.slice(1)}`), h("p", null, text), lists,
+  return h("section.card.empty", { role: "alert" }, h("h1", null, sentence(message)), h("p", null, text), lists,
     h("p", null, h("a", { href: link("", { target: "" }) }, "Go to the overview")));
 }
 

@@ -9,16 +9,14 @@ const WAITING = { name: "waiting_ms", label: "Waiting", color: "--part-rest", ti
 // the names of parts in full: a legend has more room than a chart
 const LABELS = { add_batch_ms: "Reading, computing and writing", wal_ms: "Committing" };
 
-/** Returns what a query costs in its run; unknown values are null. `queries` are all, and `runs` the known runs. */
-function costOf(now, queries, runs) {
-  const { core_ms: time, duration_seconds: seconds, rows_in: rows } = now;
-  const part = (whole) => (known(time) && whole > 0 ? time / whole : null);
+/** Returns the share of a query in the core time of its run (0 to 1), null if unknown. `queries` are all, `runs` the known runs. */
+function shareOf(now, queries, runs) {
   const run = (runs || []).findIndex((each) => each.id === now.run);
   // later runs may have queries of an earlier one
   const isComplete = run === 0 || runs?.[run]?.life === "running";
   const times = isComplete ? Object.values(queries).filter((each) => each.run === now.run).map((each) => each.core_ms) : [];
-  const total = times.every(known) ? times.reduce((sum, each) => sum + each, 0) : null;
-  return { perHour: part(seconds / 3.6), perMillion: part(rows / 1_000), share: part(total) };
+  const total = times.every(known) ? times.reduce((sum, each) => sum + each, 0) : 0;
+  return known(now.core_ms) && total > 0 ? now.core_ms / total : null;
 }
 
 /** Returns a part of a whole in percent, in digits that can be told apart from 0 and 100. */
@@ -41,19 +39,19 @@ export class CostCard {
 
   /** Shows a query as it is now. */
   update(now, store) {
-    const cost = costOf(now, store.queries, store.overview?.runs);
+    const share = shareOf(now, store.queries, store.overview?.runs);
     this.element.hidden = !now.time && !known(now.core_ms);
-    const drawn = JSON.stringify([now.time, cost]);
+    const drawn = JSON.stringify([now.time, now.cost, share]);
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    this.#drawCost(now, cost);
+    this.#drawCost(now, share);
     this.#drawTime(now.time);
   }
 
-  #drawCost(now, { perHour, perMillion, share }) {
+  #drawCost(now, share) {
     this.cost.hidden = !known(now.core_ms);
     const seconds = (value) => (known(value) ? `${value < 100 ? rate(value) : short(Math.round(value))} core s` : NONE);
-    const texts = [seconds(perHour), seconds(perMillion), known(share) ? percent(share) : NONE];
+    const texts = [seconds(now.cost.core_seconds_per_hour), seconds(now.cost.core_seconds_per_million_rows), known(share) ? percent(share) : NONE];
     this.figures.forEach((each, index) => { each.value.textContent = texts[index]; });
     this.cost.title = known(now.core_ms) ? `${exact(now.core_ms / 1_000)} core seconds in ${count(now.tasks, "task")} since the query started in its run; a core second is a core that a task occupies for a second` : "";
   }

@@ -2,7 +2,7 @@
 
 import { coded, h, icon } from "../../dom.js";
 import { commandLine, commandText } from "../commands.js";
-import { ago, exact, known, localTime, seconds, timeElement } from "../format.js";
+import { ago, exact, known, localTime, seconds, sentence, timeElement } from "../format.js";
 import { link, queryLink } from "../router.js";
 
 /** Returns an error or a warning in its three lines: what, why, how to fix. `page` is the query, for a link to its SQL. */
@@ -10,10 +10,6 @@ export function findingBox(finding, title, tone, page = null) {
   return h("section.card.notice", { class: tone, "aria-label": title }, icon(tone === "bad" ? "bad" : "warn"),
     h("div", null, h("h2", null, title, codeName(finding)), h("p.message", null, coded(finding.message)),
       h("dl.finding", null, fact("where", placeLink(finding.location, page)), fact("why", finding.why), fact("fix", finding.fix))));
-}
-
-function sentence(text) {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
 function codeName(finding) {
@@ -63,7 +59,7 @@ export function killedCard(now, project) {
   return h("section.card.notice.bad", { "aria-label": "Its run was killed" }, icon("bad"), h("div", null,
     h("h2", null, `Its run${now.run ? ` ${now.run.slice(0, 8)}` : ""} was killed`),
     h("p.muted", null, "last event ", timeElement(now.heard_at, true)),
-    h("p", null, "The process ended without a stop. The next run reads the interrupted batch again; its rows count once."),
+    h("p", null, "Its process ended without a stop. The next run reads the interrupted batch again."),
     h("div.commands", null, commandLine(commandText(["run", "--select", now.model], project), "Continue this query"))));
 }
 

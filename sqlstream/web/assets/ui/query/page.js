@@ -6,7 +6,7 @@ import { BatchList } from "./batches.js";
 import { checksTab } from "./checks.js";
 import { CostCard } from "./cost.js";
 import { showDescription } from "../description.js";
-import { known, localTime, withLocalTimes } from "../format.js";
+import { known, localTime, sentence, withLocalTimes } from "../format.js";
 import { currentValue, expectedText, openAlerts, runningBatch } from "../freshness.js";
 import { missingNotice, problemPage } from "../states.js";
 import { historyTab } from "./history.js";
@@ -150,7 +150,7 @@ export class QueryPage {
     const drawn = JSON.stringify([state, failure, now.failed_at, this.reads, this.store.project?.target, now.silence, alerts.map((alert) => [alert.alert, alert.message]), Boolean(expected), Boolean(running)]);
     if (drawn !== this.drawnAlarm) this.#makeAlarm(now, state, failure, alerts, expected, running);
     this.drawnAlarm = drawn;
-    const texts = { ...(failure ? failureTexts(failure, now, this.page) : {}), expected, running: running && `${running[0].toUpperCase()}${running.slice(1)}.` };
+    const texts = { ...(failure ? failureTexts(failure, now, this.page) : {}), expected, running: running && `${sentence(running)}.` };
     for (const alert of alerts) texts[alert.alert] = alertFacts(alert, now);
     // what changes every second is changed in place, so that texts can be selected
     for (const [name, element] of this.changing) if (element.textContent !== texts[name]) element.textContent = texts[name];

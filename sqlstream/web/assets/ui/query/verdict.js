@@ -8,7 +8,7 @@ const STATES = { keeps_up: "running", falls_behind: "error", unknown: "idle", en
 const PER = [["s", 1], ["min", 60], ["h", 3_600], ["day", 86_400]];
 
 /** Returns a rate per second with its unit, per minute, hour or day if it is slow. */
-export function pace(perSecond, unit) {
+export function rateText(perSecond, unit) {
   const [name, length] = PER.find(([, each]) => perSecond * each >= 0.1) || PER.at(-1);
   const value = perSecond * length;
   return unit === "bytes" ? `${bytes(value)}/${name}` : `${rate(value)} ${unit}/${name}`;
@@ -18,7 +18,7 @@ export function pace(perSecond, unit) {
 function verdictText(verdict) {
   const now = verdict.is_now;
   if (verdict.kind === "keeps_up") return now ? "Keeps up" : "Kept up";
-  if (verdict.kind === "falls_behind") return `${now ? "Falls" : "Fell"} behind by ${pace(verdict.rate, verdict.unit)}`;
+  if (verdict.kind === "falls_behind") return `${now ? "Falls" : "Fell"} behind by ${rateText(verdict.rate, verdict.unit)}`;
   if (verdict.kind === "ends") return "Ends by itself";
   return now ? "It is not known yet whether it keeps up" : "It is not known whether it kept up";
 }
