@@ -193,7 +193,7 @@ def node_page(seen: SeenProject, node: Node) -> dict[str, Any]:
     entry = None if seen.loaded is None else _declared(seen.loaded.compiled, node)
     if entry is None:
         return page | {
-            "problem": "The project does not compile, so columns and settings are not known. The overview lists the errors."
+            "problem": "The project does not compile, so columns and settings are unknown. The overview lists the errors."
         }
     return page | {key: entry[key] for key in page.keys() & entry.keys() - node.as_json().keys()} | _described(entry)
 
