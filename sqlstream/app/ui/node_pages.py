@@ -36,6 +36,9 @@ from sqlstream.web.site.markdown import markdown_html
 
 SOURCE_KEYS = ("format", "mode", "path", "table", "watermark", "on_corrupt", "schema_changes")
 
+UNKNOWN_SETTINGS = "The project does not compile, so columns and settings are not known. The overview lists the errors."
+"""What the page of a source, seed or sink says instead of them."""
+
 
 def query_page(seen: SeenProject, request: ProjectRequest, query: QueryShape) -> dict[str, Any]:
     """Returns what is known about a query: its SQL, columns, findings, checkpoint, plan and unit tests.
@@ -192,9 +195,7 @@ def node_page(seen: SeenProject, node: Node) -> dict[str, Any]:
         return page | _model_parts(seen.manifest["nodes"][node.unique_id])
     entry = None if seen.loaded is None else _declared(seen.loaded.compiled, node)
     if entry is None:
-        return page | {
-            "problem": "The project does not compile, so columns and settings are unknown. The overview lists the errors."
-        }
+        return page | {"problem": UNKNOWN_SETTINGS}
     return page | {key: entry[key] for key in page.keys() & entry.keys() - node.as_json().keys()} | _described(entry)
 
 
