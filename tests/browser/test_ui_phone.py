@@ -182,7 +182,7 @@ def test_a_swipe_over_the_graph_scrolls_the_page(long: Long, open_page: OpenPage
     page.wait_for_function(f"before => ({CORNER})()[1] > before + 40", arg=corner[1])
     assert page.evaluate("scrollY") == top
 
-    page.touchscreen.tap(200, 100)
+    page.locator(".flow h2").tap()  # nothing happens there, wherever the page is scrolled
     expect(page.locator(".flow-graph")).not_to_have_class(re.compile("active"))
 
 
