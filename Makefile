@@ -8,7 +8,7 @@ IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -155,6 +155,12 @@ layers: .venv/ready
 # With the class archive each of the hundreds of starts of Spark in the tests takes about half the time.
 archive: .venv/ready
 	-$(BIN)/sqlstream debug --class-archive build
+
+# Compiles the class that writes checkpoints on object stores; needs a JDK. The jar is in the repository.
+object-store-files: .venv41/ready
+	rm -rf target/object-store-files
+	javac --release 17 -nowarn -cp '.venv41/lib/python3.11/site-packages/pyspark/jars/*' -d target/object-store-files sqlstream/spark/jvm/ObjectStoreFiles.java
+	jar --create --file sqlstream/spark/jvm/object-store-files.jar --no-manifest --date 2026-01-01T00:00:00Z -C target/object-store-files .
 
 smoke41: .venv41/ready
 	$(BIN41)/python -m pytest $(IN_PARALLEL) -m smoke tests/spark

@@ -217,6 +217,7 @@ CODES: dict[str, str] = {
     "unfinished-backfill": "A backfill of a query, or a release of quarantined rows, was interrupted.",
     "query-in-use": "Another process is running the query.",
     "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
+    "weak-lock": "The storage of a target cannot always keep a second run from a query.",
     "parallel-version": "A new version of a query cannot run in parallel with its current one.",
     "plain-name": "The name of a table cannot show readers the current version of its query.",
     "version-empty": "A version without rows cannot become the current one.",
@@ -336,11 +337,12 @@ PROTECTS_ROWS = frozenset(
         "temporary-catalog",
         "unavailable-value",
         "watermark-ahead",
+        "weak-lock",
     }
 )
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
 
-FOUND_BY_RUNS = frozenset({"new-fields", "small-files", "watermark-ahead"})
+FOUND_BY_RUNS = frozenset({"new-fields", "small-files", "watermark-ahead", "weak-lock"})
 """The codes among them and the warnings that only a run finds, so that a comment which allows one is never unused."""
 
 LOWERABLE = ADVICE | SPARK_DECIDES | PROTECTS_ROWS

@@ -1,4 +1,4 @@
-"""The connectors that a compiled project needs, by its formats and JDBC URLs."""
+"""The connectors that a compiled project needs, by its formats, JDBC URLs and paths."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import closure_of
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.connectors import CONNECTORS, JDBC_DRIVERS, Connector, ConnectorRelease
+from sqlstream.project.connectors.connectors import (
+    CONNECTORS,
+    FILE_SYSTEMS,
+    JDBC_DRIVERS,
+    Connector,
+    ConnectorRelease,
+)
+from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEM, scheme_of
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secret_text import OptionValue
 
 
 @dataclass(frozen=True)
 class NeededConnector:
-    """A connector, and the source or sink that needs it first: its description, and the location of its format."""
+    """A connector, and the source, sink, model or target that needs it first: its description, and the location of
+    its format or path.
+    """
 
     connector: Connector
     by: str
@@ -41,38 +50,50 @@ def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = No
     nodes = {*closure_of(compiled.graph.parents, chosen & compiled.graph.parents.keys()), *chosen}
     if models is None:
         nodes.update(model.unique_id for model in compiled.own_rows)
-    for format_name, options, by, location in _declared(compiled, nodes):
-        name = _connector_name(format_name, options)
+    for name, by, location in _declared(compiled, nodes):
         if name is not None:
             found.setdefault(name, NeededConnector(CONNECTORS[name], by, location))
     return found
 
 
-def _declared(
-    compiled: CompiledProject, nodes: Container[str]
-) -> Iterator[tuple[str, Mapping[str, OptionValue], str, Location]]:
+def _declared(compiled: CompiledProject, nodes: Container[str]) -> Iterator[tuple[str | None, str, Location]]:
+    """Yields the connector of each format and path, None without one, with who needs it and where."""
+    target, has_queries = compiled.project.target, False
     for node, table in compiled.sources.items():
         if node in nodes:
             by = f"source `{table.full_name}`"
-            yield table.format, table.options, by, table.locations.get("format", table.location)
+            yield _of_format(table.format, table.options), by, table.locations.get("format", table.location)
+            yield _of_path(table.path, target), by, table.locations.get("path", table.location)
             formats = {} if table.messages is None else table.messages.formats
             for key, form in formats.items():
                 if form in ("avro", "protobuf"):
-                    yield form, {}, by, table.locations.get(key, table.location)
+                    yield form, by, table.locations.get(key, table.location)
     # a project for rules has the rows of metrics and alerts among its models
     for model in {**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values():
         for output in compiled.outputs_of(model) if model.unique_id in nodes else ():
+            has_queries = True
             by = f"sink `{output.sink}`"
-            yield output.format, output.options, by, output.location
+            yield _of_format(output.format, output.options), by, output.location
+            yield _of_path(output.path, target), by, output.location
             if output.record.value_format == "avro":
-                yield "avro", {}, by, output.location
+                yield "avro", by, output.location
+            place = model.config_locations.get("checkpoint", model.file.location)
+            yield _of_path(model.config.checkpoint, target), f"the checkpoint of `{model.name}`", place
+    if has_queries:
+        yield _of_path(target.storage, target), f"target `{target.name}`", target.location
 
 
-def _connector_name(format_name: str, options: Mapping[str, OptionValue]) -> str | None:
+def _of_format(format_name: str, options: Mapping[str, OptionValue]) -> str | None:
     if format_name != "jdbc":
         return format_name if format_name in CONNECTORS else format_of(format_name).connector
     url = next((str(value) for name, value in options.items() if name.lower() == "url"), "")
     return next((name for start, name in JDBC_DRIVERS.items() if url.startswith(start)), None)
+
+
+def _of_path(path: str | None, target: Target) -> str | None:
+    """Returns the connector of the file system of a path."""
+    scheme = scheme_of(path) if path else ""
+    return FILE_SYSTEMS.get(scheme or scheme_of(str(target.spark.get(DEFAULT_FILE_SYSTEM, "")))) if path else None
 
 
 def _brings(target: Target, connector: Connector) -> bool:

@@ -9,7 +9,7 @@ from sqlstream.app.backfill.backfill import BackfillRequest
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.compiled_identity import identity_without_spark
 from sqlstream.app.replay.batch_entries import gone_files
-from sqlstream.app.session.target_storage import files_of, local_storage
+from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.stored.stream_readers import streams_of
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
@@ -31,24 +31,24 @@ def not_recomputable(model: CompiledModel, why: str, fix: str) -> FindingsError:
 
 
 def check_without_spark(loaded: Loaded, model: CompiledModel, request: BackfillRequest) -> frozenset[str]:
-    """Checks what is known before Spark starts: the sink, and in storage on this machine the columns of the query and
+    """Checks what is known before Spark starts: the sink, and in storage that can be read the columns of the query and
     the files that it has read. Returns the URIs of the files that exist. Raises: FindingsError.
     """
     _check_outputs(loaded, model)
-    storage = local_storage(loaded)
+    storage = readable_storage(loaded)
     existing: set[str] = set()
     if storage is None:
         return frozenset()
-    root = query_root(storage, model.query_id, model.config.checkpoint)
+    root = query_root(storage.base, model.query_id, model.config.checkpoint)
     try:
-        state = read_checkpoint(files_of, root)
+        state = read_checkpoint(storage.of, root)
         if state.last_commit < 0:
             raise not_recomputable(model, *never_committed(model.name))
         identity = identity_without_spark(loaded.compiled, model, state)
         check_output_mode(model, identity)
         if identity.columns is not None:
             range_of(model, identity.columns, request)
-        for source in read_position(files_of, root, state.version).sources:
+        for source in read_position(storage.of, root, state.version).sources:
             if source.form == FILES:
                 local = {uri: path for uri in source.read or {} if (path := local_path(uri)) is not None}
                 existing.update(uri for uri, path in local.items() if path.exists())

@@ -11,7 +11,7 @@ from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.queries.prepare import PreparedQuery
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import StorageOf
-from sqlstream.spark.storage.storage import storage_problems, use_fast_checkpoint_files
+from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.spark.writing.catalog_tables import table_columns, table_folder, table_provider
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.table_formats.table import FormatTable, queries_in
@@ -37,12 +37,6 @@ class OutputCheck:
     identity: QueryIdentity
     old: QueryIdentity | None
     secrets: Secrets
-
-    def use_fast_files(self, root: str) -> None:
-        """Lets Spark write the files of the checkpoint under `root` and of the output without extra processes."""
-        if self.output.table is None:
-            path = None if self.output.database_table else self.path
-            use_fast_checkpoint_files(self.query.frame.sparkSession, root, path)
 
     def check_table(self, committed: CommittedBatches | None) -> None:
         """Checks that the query's columns fit the table that it writes to, and that the output has the batches that the

@@ -12,7 +12,7 @@ from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries, with_previous_names
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
-from sqlstream.app.session.target_storage import files_of, local_storage, remote_storage
+from sqlstream.app.session.target_storage import readable_storage, remote_storage
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import ProjectPlan
 
@@ -28,13 +28,13 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
         from sqlstream.app.plan.ready import plan_with_spark  # loads pyspark
 
         return plan_with_spark(loaded, models, request)
-    storage = local_storage(loaded)
+    storage = readable_storage(loaded)
     if storage is None:
         raise FindingsError([remote_storage(loaded, "plan")])
-    removed = removed_queries(loaded, files_of, storage)
-    parallel = ParallelQueries(loaded.compiled, named, files_of, storage)
+    removed = removed_queries(loaded, storage.of, storage.base)
+    parallel = ParallelQueries(loaded.compiled, named, storage.of, storage.base)
     queries = tuple(plan_without_spark(loaded, storage, model, parallel, removed) for model in models)
-    queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, files_of, storage))
+    queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, storage.of, storage.base))
     queries = with_previous_names(loaded.compiled, queries, removed)
     warnings = tuple(finding for finding in loaded.findings if finding.code == "rules-off")
     queries = (*queries, *(removed if request.selection == EVERYTHING else ()))

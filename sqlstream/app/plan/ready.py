@@ -183,7 +183,6 @@ class CheckedQuery:
         committed = self.committed(checks) if resumes else None
         accepts_rows = self.query.model.name in checks.request.accept_state_change
         for check in self._output_checks(checks):
-            check.use_fast_files(self.root)
             try:
                 check.check_table(committed)
                 if is_new:

@@ -21,7 +21,7 @@ from sqlstream.app.loading.load import Loaded, load
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery
 from sqlstream.app.quarantine.quarantine import Quarantine, QuarantineRequest, Released, ReleaseRequest
 from sqlstream.app.session.signals import StopSignals
-from sqlstream.app.session.target_storage import files_of, local_storage
+from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.stored.stored_query import terminal_model
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.compiler.rewrite.data_tests import (
@@ -189,12 +189,12 @@ def _check_keys(loaded: Loaded, model: CompiledModel, request: ReleaseRequest) -
 
 def _check_interrupted(loaded: Loaded, model: CompiledModel) -> None:
     """Checks that there is a release to complete, if the storage can be read without Spark. Raises: UsageError."""
-    storage = local_storage(loaded)
-    root = None if storage is None else query_root(storage, model.query_id, model.config.checkpoint)
-    if root is None or not root.startswith("/"):
+    storage = readable_storage(loaded)
+    root = "" if storage is None else query_root(storage.base, model.query_id, model.config.checkpoint)
+    if storage is None or not storage.can_read(root):
         return
-    version = read_versions_file(files_of, root).current
-    files, folder = files_of(root)
+    version = read_versions_file(storage.of, root).current
+    files, folder = storage.of(root)
     log = readable_backfills(files.read_text(backfills_path(folder, version)))
     if not log.entries or log.unfinished(last_commit(files, folder, version)) is None:
         raise UsageError(_NOTHING_CHOSEN)

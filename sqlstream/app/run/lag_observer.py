@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.session.target_storage import files_of, local_storage
+from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.status.lags import ProgressReader
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.project.files.paths import plain_path
@@ -95,13 +95,13 @@ class LagReader:
 
     def read(self, model: CompiledModel) -> None:
         """Reads what the version of `model` that this process runs has left. Raises: OSError."""
-        storage = local_storage(self._loaded) or ""
-        root = query_root(storage, model.query_id, model.config.checkpoint)
-        if not storage or not plain_path("/", root).startswith("/"):
+        storage = readable_storage(self._loaded)
+        root = "" if storage is None else query_root(storage.base, model.query_id, model.config.checkpoint)
+        if storage is None or not plain_path("/", root).startswith("/"):
             self._report_unknown(model.name, "its checkpoint is not on the local file system")
             return
-        reader, at = ProgressReader(self._loaded, storage, files_of), time.time()
-        versions = reversed(tuple(read_versions(files_of, root)))
+        reader, at = ProgressReader(self._loaded, storage.base, storage.of), time.time()
+        versions = reversed(tuple(read_versions(storage.of, root)))
         own = next((each for each in versions if is_this_process(reader.holder(model, each))), None)
         if own is not None:
             self._add(model.name, reader.version(model, own), at)

@@ -38,7 +38,7 @@ from sqlstream.spark.reading.plain_rows import all_rows, columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.query_locks import QueryLocks
+from sqlstream.spark.storage.query_locks import QueryLocks, weak_lock
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
@@ -113,6 +113,8 @@ def _run_ready(
     signals.check()
     # the run begins to write: first it locks the versions that do not exist yet
     _for_each(ready, checks, CheckedQuery.lock)
+    for warning in lowered(checks.loaded.compiled.project, _weak_locks(ready, checks)):
+        notify(WarningEmitted(warning))
     ready = migrate(ready, checks, notify)
     ledgers = LedgerUpdater(ready, checks, notify)
     publisher = Publisher(ready, checks, ledgers)
@@ -138,6 +140,16 @@ def _run_ready(
     ledgers.finish(results)
     _show_memory(orders, results, checks.request.limit, notify)
     return results
+
+
+def _weak_locks(ready: Sequence[CheckedQuery], checks: CheckContext) -> list[Finding]:
+    """Returns a warning for each place whose storage cannot lock a query for certain. Raises: FindingsError."""
+    found = []
+    for item in ready:
+        location = storage_location(checks.loaded, item.query.model)
+        with storage_problems(item.root, location, checks.secrets):
+            found.append(weak_lock(item.storage, item.root, checks.loaded.compiled.project.target.name, location))
+    return list(dict.fromkeys(each for each in found if each is not None))
 
 
 def _for_each(

@@ -14,12 +14,13 @@ from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.connectors import EXTENSIONS, Jar, jars_of
+from sqlstream.project.connectors.connectors import EXTENSIONS, FILE_SYSTEMS, Jar, jars_of
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, read_lock
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.jars import (
+    OBJECT_STORE_JAR,
     NotFetchedError,
     NotResolvedError,
     Progress,
@@ -138,8 +139,9 @@ def session_connectors(
     used = [needed.connector for needed in used_connectors(loaded.compiled, models).values()]
     extensions = [each.settings[EXTENSIONS] for each in used if EXTENSIONS in each.settings]
     settings = {name: value for each in used for name, value in each.settings.items()}
+    own = (str(OBJECT_STORE_JAR),) if any(each.name in FILE_SYSTEMS.values() for each in used) else ()
     return SessionConnectors(
-        _fetched_jars(loaded, secrets, env, notify, models),
+        (*_fetched_jars(loaded, secrets, env, notify, models), *own),
         settings | ({EXTENSIONS: ",".join(extensions)} if extensions else {}),
         tuple(name for each in used for name in each.per_core),
     )

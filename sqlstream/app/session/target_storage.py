@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass, field
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.compiled import CompiledModel, Output
@@ -10,7 +11,9 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location
 from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.formats.formats import format_of
-from sqlstream.spark.storage.local import LocalStorage
+from sqlstream.spark.secrets import Secrets, secret_names
+from sqlstream.spark.storage.local import CONFIGURED_BY, LocalStorage
+from sqlstream.spark.storage.s3_files import S3, SETTINGS, S3Files
 from sqlstream.state.layout import output_path, output_table
 from sqlstream.state.query_versions import versioned_path, versioned_sqlite_path
 
@@ -44,16 +47,58 @@ def sink_path(loaded: Loaded, path: str) -> str:
     return output_path(storage_base(loaded), path)
 
 
-def files_of(path: str) -> tuple[LocalStorage, str]:
-    """Returns the files at a local path, and the path."""
-    return LocalStorage(), path
+@dataclass(frozen=True)
+class ReadableStorage:
+    """The storage of a target, at the absolute path or URI `base`, as far as it can be read without Spark: files on
+    this machine and on S3.
+    """
+
+    loaded: Loaded
+    base: str
+    _buckets: dict[str, S3Files] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the storage is on this machine."""
+        return self.base.startswith("/")
+
+    def can_read(self, path: str) -> bool:
+        """Returns whether the files at a path can be read without Spark."""
+        return plain_path("/", path).startswith("/") or (path.startswith(S3) and _knows_s3(self.loaded))
+
+    def of(self, path: str) -> tuple[LocalStorage | S3Files, str]:
+        """Returns the files at a path, and the path in the form that they accept. Raises: OSError."""
+        local = plain_path("/", path)
+        if local.startswith("/"):
+            return LocalStorage(), local
+        if not self.can_read(path):
+            raise OSError(f"only Spark can read {path}: add --check")
+        key = path.removeprefix(S3)
+        bucket = key.partition("/")[0]
+        if bucket not in self._buckets:
+            self._buckets[bucket] = S3Files(bucket, lambda: _s3_settings(self.loaded))
+        return self._buckets[bucket], key
 
 
-def local_storage(loaded: Loaded) -> str | None:
-    """Returns the folder of the target's storage, None if it is not on the local file system."""
-    project = loaded.compiled.project
-    folder = plain_path(str(project.root), project.target.storage)
-    return folder if folder.startswith("/") else None
+def readable_storage(loaded: Loaded) -> ReadableStorage | None:
+    """Returns the target's storage, None if it cannot be read without Spark."""
+    local = plain_path("/", storage_base(loaded))
+    found = ReadableStorage(loaded, local if local.startswith("/") else storage_base(loaded))
+    return found if found.can_read(found.base) else None
+
+
+def _knows_s3(loaded: Loaded) -> bool:
+    """Returns whether the target has the settings of S3: a configuration folder of Hadoop may have others."""
+    env, settings = loaded.compiled.options.env, loaded.compiled.project.target.spark
+    values = [value for name, value in settings.items() if name.startswith(SETTINGS)]
+    return not any(env.get(name) for name in CONFIGURED_BY) and all(name in env for name in secret_names(values))
+
+
+def _s3_settings(loaded: Loaded) -> dict[str, str]:
+    settings = loaded.compiled.project.target.spark
+    return Secrets(loaded.compiled.options.env).resolve_all(
+        {name: value for name, value in settings.items() if name.startswith(SETTINGS)}
+    )
 
 
 def remote_storage(loaded: Loaded, command: str) -> Finding:
@@ -62,7 +107,7 @@ def remote_storage(loaded: Loaded, command: str) -> Finding:
     return Finding(
         "storage-unusable",
         f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
-        f"without --check, `{command}` starts no Spark, so it reads only local storage",
+        f"without --check, `{command}` starts no Spark, so it reads only files on this machine and on S3",
         "add --check",
         target.location,
     )

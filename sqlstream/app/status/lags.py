@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.session.target_storage import files_of, versioned_output
+from sqlstream.app.session.target_storage import ReadableStorage, versioned_output
 from sqlstream.app.stored.local_sources import files_at, has_local_files, is_local_path
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.project.files.paths import plain_path
@@ -162,17 +162,17 @@ class ProgressReader:
         return is_local_path(path) and has_local_files(self.loaded.compiled.project.target)
 
 
-def progress_without_spark(loaded: Loaded, storage: str, models: Sequence[CompiledModel]) -> tuple[QueryProgress, ...]:
-    """Returns the progress of the queries of `models`, whose checkpoints are in the local folder `storage`. Those that
-    cannot be read have a `problem`.
+def progress_without_spark(storage: ReadableStorage, models: Sequence[CompiledModel]) -> tuple[QueryProgress, ...]:
+    """Returns the progress of the queries of `models`, whose checkpoints are in `storage`. Those that cannot be read
+    have a `problem`.
     """
-    reader = ProgressReader(loaded, storage, files_of)
-    return tuple(_read(reader, model) for model in models)
+    reader = ProgressReader(storage.loaded, storage.base, storage.of)
+    return tuple(_read(storage, reader, model) for model in models)
 
 
-def _read(reader: ProgressReader, model: CompiledModel) -> QueryProgress:
-    root = query_root(reader.storage, model.query_id, model.config.checkpoint)
-    if not plain_path("/", root).startswith("/"):
+def _read(storage: ReadableStorage, reader: ProgressReader, model: CompiledModel) -> QueryProgress:
+    root = query_root(storage.base, model.query_id, model.config.checkpoint)
+    if not storage.can_read(root):
         return unreadable(model, root, f"its checkpoint is in {root}, which only Spark can read: add --check")
     try:
         return reader.read(model)

@@ -20,7 +20,7 @@ from sqlstream.app.loading.selected_queries import with_added_queries
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.session.target_storage import local_storage, remote_storage
+from sqlstream.app.session.target_storage import readable_storage, remote_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -161,13 +161,13 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
         wanted = frozenset(model.unique_id for model in models)
     status = with_patches(project_status(runs, wanted), root)
     is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
-    storage = local_storage(loaded)
+    storage = readable_storage(loaded)
     if check:
         from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
 
         progress = progress_with_spark(loaded, models, request)
     elif storage is not None:
-        progress = progress_without_spark(loaded, storage, models)
+        progress = progress_without_spark(storage, models)
     elif is_recorded:
         return replace(status, unread=remote_storage(loaded, "status"))
     else:

@@ -16,7 +16,7 @@ from sqlstream.app.compile.lineage import trace_compiled
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.record import journal_files
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.session.target_storage import local_storage
+from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.status import read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
@@ -366,8 +366,9 @@ class Checkpoints:
         seconds since 1970, if it is time to read them again.
         """
         pace = self._paces.setdefault(seen.target, Pace(INTERVAL_SECONDS))
-        storage = None if seen.loaded is None else local_storage(seen.loaded)
-        if seen.loaded is None or storage is None or not pace.begin():
+        storage = None if seen.loaded is None else readable_storage(seen.loaded)
+        # on S3 each look costs money
+        if seen.loaded is None or storage is None or not storage.is_local or not pace.begin():
             return
         models = [
             model
@@ -375,7 +376,7 @@ class Checkpoints:
             if model.streaming and model.name in live and live[model.name].is_running
         ]
         for model in models:
-            (progress,) = progress_without_spark(seen.loaded, storage, [model])
+            (progress,) = progress_without_spark(storage, [model])
             running = [each for each in progress.versions if each.position.version == live[model.name].version]
             if not running:
                 yield model.name, {}, None

@@ -16,7 +16,7 @@ from sqlstream.app.plan.details import removed_queries
 from sqlstream.app.plan.plan_text import verdict_json
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import ProjectRequest
-from sqlstream.app.session.target_storage import files_of, local_storage
+from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.app.status.lags_text import progress_json
 from sqlstream.app.test.case_results import read_results
@@ -94,17 +94,17 @@ def _add_compiled(
 
 
 def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[], Any]]:
-    """Returns the readers of what is in the storage, none if the storage is not local."""
-    storage = local_storage(loaded)
+    """Returns the readers of what is in the storage, none if only Spark can read the storage."""
+    storage = readable_storage(loaded)
     if storage is None:
         return {}
-    root = query_root(storage, model.query_id, model.config.checkpoint)
-    beside = ParallelQueries(loaded.compiled, (), files_of, storage)
+    root = query_root(storage.base, model.query_id, model.config.checkpoint)
+    beside = ParallelQueries(loaded.compiled, (), storage.of, storage.base)
     return {
-        "versions": lambda: asdict(stored_versions(files_of, root, model.name))["versions"],
-        "checkpoint": lambda: progress_json(progress_without_spark(loaded, storage, [model]), datetime.now(UTC))[0],
+        "versions": lambda: asdict(stored_versions(storage.of, root, model.name))["versions"],
+        "checkpoint": lambda: progress_json(progress_without_spark(storage, [model]), datetime.now(UTC))[0],
         "plan": lambda: verdict_json(
-            plan_without_spark(loaded, storage, model, beside, removed_queries(loaded, files_of, storage))
+            plan_without_spark(loaded, storage, model, beside, removed_queries(loaded, storage.of, storage.base))
         ),
     }
 

@@ -8,6 +8,15 @@ from collections.abc import Callable, Iterator
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
+DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
+"""The setting of a target with the file system of paths without a scheme."""
+
+
+def scheme_of(path: str) -> str:
+    """Returns the scheme of a URI, such as `s3a`, empty for a path without one."""
+    found = _SCHEME.match(path)
+    return found.group().removesuffix(":") if found else ""
+
 
 def is_absolute(path: str) -> bool:
     """Returns whether `path` is a URI or an absolute path, so not relative to the project or the storage."""

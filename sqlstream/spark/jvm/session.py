@@ -189,8 +189,12 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
         resources.enter_context(quiet_pyspark())
         resources.enter_context(_environment(target))
         session, given = _start_session(target, secrets, launch)
-        cluster = None if target.is_local else ClusterDefault(session)
-        inherited = {name: value for name, value in session.conf.getAll.items() if name not in given}
+        try:
+            cluster = None if target.is_local else ClusterDefault(session)
+            inherited = {name: value for name, value in session.conf.getAll.items() if name not in given}
+        except SPARK_ERRORS as error:  # such as a class that the file system of the warehouse lacks
+            _stop_session(session)
+            raise FindingsError([_start_finding(target, error, (), secrets)]) from error
         return SparkRuntime(session, session.version, names_sources(session), cluster, inherited, resources.pop_all())
 
 

@@ -23,6 +23,7 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import HeldLock
+from sqlstream.spark.storage.storage import use_fast_checkpoint_files
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.late_rows import LateRowsWriter, late_target
@@ -76,6 +77,7 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
     # the FAIR scheduler gives each pool its share of the cores
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     read_fresh_files(query.frame.sparkSession)
+    _use_fast_checkpoint_files(order)
     frame = checked_rows(query.model, query.output, query.frame)
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
     batches = writer
@@ -110,6 +112,20 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
         return (stream.format(provider) if provider else stream).options(**kept).toTable(order.output)
     stream = stream.format(query.output.format)
     return stream.start(order.output) if order.output else stream.start()
+
+
+def _use_fast_checkpoint_files(order: StartOrder) -> None:
+    """Lets Spark write the files of the checkpoint, and the logs of its file sinks, in a faster way if there is one."""
+    compiled, model = order.query.compiled, order.query.model
+    beside = ((compiled.quarantines, order.quarantine), (compiled.late_rows, order.late))
+    written = [
+        *zip(model.outputs, (order.output, *order.also), strict=True),
+        *((rows[model.unique_id].outputs[0], path) for rows, path in beside if model.unique_id in rows),
+    ]
+    if any(output.table is not None for output, _ in written):
+        return  # the folder of a table in a catalog can be anywhere
+    paths = [path for output, path in written if not output.database_table]
+    use_fast_checkpoint_files(order.query.frame.sparkSession, order.checkpoint, *paths)
 
 
 def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: FormatTable | None) -> DataFrame:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -23,6 +25,57 @@ def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[
     make_path = jvm.org.apache.hadoop.fs.Path
     configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     return make_path(uri).getFileSystem(configuration), make_path
+
+
+def create_new(system: Any, path: object) -> Any:
+    """Returns a stream to a new file of Hadoop's file system `system`. Closing it fails if another process has created
+    the file since, on stores that can tell.
+    """
+    # without the option, S3's client only asks whether the file exists before it writes it (seen in Hadoop 3.5)
+    builder = system.createFile(path).overwrite(False).recursive()
+    return builder.opt("fs.option.create.conditional.overwrite", True).build()
+
+
+def creates_once(session: SparkSession, folder: str) -> bool:
+    """Returns whether only one of two processes can create a file in `folder` at the same time. On S3 this needs
+    conditional writes, which not every store has.
+
+    The first call for a store writes a small file in the folder, twice, and removes it. Raises: Spark's errors, if
+    nothing can be written there.
+    """
+    system, make_path = hadoop_file_system(session, folder)
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+    known: dict[str, bool] = vars(gateway).setdefault("create_once", {})  # any other name is an object of the JVM
+    store = str(system.getUri().toString())
+    if store not in known:
+        known[store] = _refuses_second_file(system, make_path(f"{folder}/.sqlstream-{uuid4().hex}"))
+    return known[store]
+
+
+def _refuses_second_file(system: Any, path: object) -> bool:
+    first, second = create_new(system, path), None
+    try:
+        # an object store refuses the second file only when it is complete
+        with suppress(*JVM_ERRORS):
+            second = create_new(system, path)
+        first.close()
+        if second is None:
+            return True
+        try:
+            second.close()
+        except JVM_ERRORS:
+            return True
+        return False
+    finally:
+        system.delete(path, False)
+
+
+def streams_files(session: SparkSession, path: str) -> bool:
+    """Returns whether the file system of `path` can end a file without writing it, as an object store can that writes a
+    file only when it is complete.
+    """
+    system, make_path = hadoop_file_system(session, path)
+    return bool(system.hasPathCapability(make_path(path), "fs.capability.outputstream.abortable"))
 
 
 def hadoop_exists(session: SparkSession, uri: str) -> bool:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_process
-from sqlstream.spark.storage.hadoop import hadoop_file_system
+from sqlstream.spark.storage.hadoop import create_new, hadoop_file_system
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.locks import LockedError, LockLostError
 from sqlstream.spark.storage.processes import machine_id, process_start, this_process
@@ -277,11 +277,11 @@ class HadoopLeaseFiles:
             stream.close()
 
     def create(self, name: str, text: str = "") -> bool:
-        """Some file systems check only when the file is closed. A few do not check whether another process creates the
-        file at the same time: then the last one stays.
+        """Object stores check only when the file is closed. Some do not check whether another process creates the file
+        at the same time: then the last one stays.
         """
         try:
-            stream = self._system.create(self._path(name), False)
+            stream = create_new(self._system, self._path(name))
             try:
                 stream.write(bytearray(text.encode("utf-8")))
             finally:

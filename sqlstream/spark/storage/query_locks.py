@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Location
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.hadoop import HadoopStorage
+from sqlstream.spark.storage.hadoop import HadoopStorage, creates_once
 from sqlstream.spark.storage.lease import HadoopLeaseFiles, LocalLeaseFiles, lease, this_holder
 from sqlstream.spark.storage.locks import (
     HeldLock,
@@ -178,6 +178,21 @@ def query_in_use(model: str, holder: str, location: Location) -> Finding:
         f"{holder} uses its checkpoint, and two runs would write the same batches",
         "stop that run first, or exclude the query with --exclude",
         location,
+    )
+
+
+def weak_lock(storage: Storage, root: str, target: str, location: Location) -> Finding | None:
+    """Returns a warning if two runs can lock `root` at the same time. Raises: Spark's errors."""
+    if not isinstance(storage, HadoopStorage) or creates_once(storage.session, root):
+        return None
+    return Finding(
+        "weak-lock",
+        f"the storage of target `{target}` cannot always keep a second run from a query",
+        "it does not refuse to create a file that another process has just created (on S3: no conditional writes), so "
+        "two runs that start at the same moment can both start the query",
+        "start one run at a time, for example with flock, or use a store that has conditional writes",
+        location,
+        severity=Severity.WARNING,
     )
 
 

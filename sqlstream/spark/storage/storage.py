@@ -12,8 +12,15 @@ from sqlstream.errors import FindingsError
 from sqlstream.location import Location, Place
 from sqlstream.spark.jvm.errors import error_finding, host_fix
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.jars import OBJECT_STORE_JAR
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.hadoop import HadoopStorage, default_file_system, hadoop_exists
+from sqlstream.spark.storage.hadoop import (
+    HadoopStorage,
+    creates_once,
+    default_file_system,
+    hadoop_exists,
+    streams_files,
+)
 from sqlstream.spark.storage.local import FILE_URI, LocalStorage, local_path
 from sqlstream.state.layout import archive_folder
 from sqlstream.state.output_files import StoredFile
@@ -25,6 +32,9 @@ PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystem
 """Writes the same files with the same renames as Spark's default for local folders. The default starts a `readlink`
 process for each file access, which takes 40 % of the time of a small batch.
 """
+
+OBJECT_STORE_FILES = "sqlstream.ObjectStoreFiles"
+"""Writes the same files to an object store with one request each, see `ObjectStoreFiles.java`."""
 
 
 class Storage(Protocol):
@@ -66,12 +76,26 @@ def storage_for(path: str, session: SparkSession) -> tuple[Storage, str]:
 
 
 def use_fast_checkpoint_files(session: SparkSession, *paths: str | None) -> None:
-    """Makes the queries of `session` write checkpoint files faster, if all `paths` are local and the user has not
-    configured another class.
+    """Makes the queries of `session` write checkpoint files with fewer processes or requests, if the user has not
+    configured another class: if all `paths` are local, or if all are on object stores where only one of two processes
+    can create a file. Raises: Spark's errors.
     """
-    storages = [storage_for(path, session)[0] for path in paths if path is not None]
-    if all(isinstance(storage, LocalStorage) for storage in storages) and not session.conf.get(CHECKPOINT_FILES, ""):
+    if session.conf.get(CHECKPOINT_FILES, ""):
+        return
+    written = [path for path in paths if path is not None]
+    local = [isinstance(storage_for(path, session)[0], LocalStorage) for path in written]
+    if all(local):
         session.conf.set(CHECKPOINT_FILES, PLAIN_FILES)
+    elif (
+        not any(local)
+        and _has_object_store_files(session)
+        and all(streams_files(session, path) and creates_once(session, path) for path in written)
+    ):
+        session.conf.set(CHECKPOINT_FILES, OBJECT_STORE_FILES)
+
+
+def _has_object_store_files(session: SparkSession) -> bool:
+    return OBJECT_STORE_JAR.name in str(session.sparkContext.getConf().get("spark.jars", ""))
 
 
 _STORAGE_FIX = "fix storage: of the target, its permissions, or the packages: of its file system"
