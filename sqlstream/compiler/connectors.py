@@ -34,7 +34,8 @@ class NeededConnector:
 
 
 def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
-    """Returns the connectors of the sources and outputs of `models` (unique ids; default: all), by name.
+    """Returns the connectors of the sources and outputs of `models` (unique ids; default: all) and of the target's
+    storage, by name.
 
     Leaves out those that the target itself brings, as `packages` or `spark.jars`.
     """
@@ -44,7 +45,7 @@ def needed_connectors(compiled: CompiledProject, models: Iterable[str] | None = 
 
 
 def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = None) -> dict[str, NeededConnector]:
-    """Returns the connectors of the sources and outputs of `models` by name, with those that the target brings."""
+    """Returns the same connectors with those that the target brings."""
     found: dict[str, NeededConnector] = {}
     chosen = set(compiled.models if models is None else models)
     nodes = {*closure_of(compiled.graph.parents, chosen & compiled.graph.parents.keys()), *chosen}
@@ -58,7 +59,8 @@ def used_connectors(compiled: CompiledProject, models: Iterable[str] | None = No
 
 def _declared(compiled: CompiledProject, nodes: Container[str]) -> Iterator[tuple[str | None, str, Location]]:
     """Yields the connector of each format and path, None without one, with who needs it and where."""
-    target, has_queries = compiled.project.target, False
+    target = compiled.project.target
+    yield _of_path(target.storage, target), f"target `{target.name}`", target.location
     for node, table in compiled.sources.items():
         if node in nodes:
             by = f"source `{table.full_name}`"
@@ -71,7 +73,6 @@ def _declared(compiled: CompiledProject, nodes: Container[str]) -> Iterator[tupl
     # a project for rules has the rows of metrics and alerts among its models
     for model in {**compiled.models, **{model.unique_id: model for model in compiled.own_rows}}.values():
         for output in compiled.outputs_of(model) if model.unique_id in nodes else ():
-            has_queries = True
             by = f"sink `{output.sink}`"
             yield _of_format(output.format, output.options), by, output.location
             yield _of_path(output.path, target), by, output.location
@@ -79,8 +80,6 @@ def _declared(compiled: CompiledProject, nodes: Container[str]) -> Iterator[tupl
                 yield "avro", by, output.location
             place = model.config_locations.get("checkpoint", model.file.location)
             yield _of_path(model.config.checkpoint, target), f"the checkpoint of `{model.name}`", place
-    if has_queries:
-        yield _of_path(target.storage, target), f"target `{target.name}`", target.location
 
 
 def _of_format(format_name: str, options: Mapping[str, OptionValue]) -> str | None:

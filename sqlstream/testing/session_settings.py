@@ -50,14 +50,20 @@ PROBE = StructType().add("id", LongType())
 
 
 def target_of_tests(target: Target) -> Target:
-    """Returns `target` for unit tests: on this machine, without packages, and with its SQL settings."""
+    """Returns `target` for unit tests: on this machine, without packages and storage, and with its SQL settings."""
     settings = {
         name: value
         for name, value in target.spark.items()
         if isinstance(value, str) and name.startswith(_MEANING) and name not in (PARTITIONS, PROVIDER)
     }
     return target.model_copy(
-        update={"master": "local[*]", "remote": None, "packages": (), "spark": {**QUICK, **settings}}
+        update={
+            "master": "local[*]",
+            "remote": None,
+            "packages": (),
+            "storage": "",
+            "spark": {**QUICK, **settings},
+        }
     )
 
 

@@ -36,6 +36,7 @@ from tests.services.kafka_broker import KafkaBroker, start_kafka
 from tests.services.kafka_topics import Topic, create_topic
 from tests.services.mariadb import start_mariadb
 from tests.services.postgres import start_postgres
+from tests.services.s3 import S3, start_s3
 
 LONGEST_WAIT_SECONDS = 120
 """A run without output for this long counts as stuck. No test depends on a shorter time."""
@@ -294,6 +295,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 def topic(kafka: KafkaBroker, tmp_path: Path) -> Topic:
     """A new topic with two partitions."""
     return create_topic(kafka.servers, tmp_path.name.lower())
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """A running server of S3 for all tests of this process."""
+    server = start_s3(tmp_path_factory.mktemp("s3"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

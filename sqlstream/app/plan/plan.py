@@ -12,7 +12,7 @@ from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries, with_previous_names
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
-from sqlstream.app.session.target_storage import readable_storage, remote_storage
+from sqlstream.app.session.target_storage import readable_storage, remote_storage, unreadable_storage
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import ProjectPlan
 
@@ -31,7 +31,10 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     storage = readable_storage(loaded)
     if storage is None:
         raise FindingsError([remote_storage(loaded, "plan")])
-    removed = removed_queries(loaded, storage.of, storage.base)
+    try:
+        removed = removed_queries(loaded, storage.of, storage.base)
+    except OSError as error:
+        raise FindingsError([unreadable_storage(loaded, error)]) from error
     parallel = ParallelQueries(loaded.compiled, named, storage.of, storage.base)
     queries = tuple(plan_without_spark(loaded, storage, model, parallel, removed) for model in models)
     queries = with_breaks(loaded.compiled, queries, stored_differences(loaded.compiled, storage.of, storage.base))

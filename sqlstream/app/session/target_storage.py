@@ -101,6 +101,18 @@ def _s3_settings(loaded: Loaded) -> dict[str, str]:
     )
 
 
+def unreadable_storage(loaded: Loaded, error: OSError) -> Finding:
+    """Returns the finding that the storage of the target cannot be read, with the reason."""
+    target = loaded.compiled.project.target
+    return Finding(
+        "storage-unusable",
+        f"the storage `{target.storage or storage_base(loaded)}` cannot be read",
+        " ".join(str(error).split()),
+        f"fix storage: of target `{target.name}`, its settings in spark:, or the permissions",
+        target.location,
+    )
+
+
 def remote_storage(loaded: Loaded, command: str) -> Finding:
     """Returns the finding that `command` cannot read the storage of the target without Spark."""
     target = loaded.compiled.project.target

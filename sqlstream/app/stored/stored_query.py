@@ -34,8 +34,8 @@ from sqlstream.state.query_versions import versioned_path
 
 
 class LazyStorages:
-    """The storages of a target. Spark starts for the first path that may not be local, with the drivers of the
-    databases that `model` writes to.
+    """The storages of a target. Spark starts for the first path that may not be local, with the connectors of the query
+    of `model`.
     """
 
     def __init__(
@@ -61,9 +61,8 @@ class LazyStorages:
     @cached_property
     def session(self) -> SparkSession:
         """The Spark session, which starts on first use. Raises: FindingsError."""
-        secrets, model = Secrets(self._request.env), self._model
-        nodes = [model.unique_id] if any(output.database_table for output in model.outputs) else []
-        return self._stack.enter_context(spark_session(self._loaded, secrets, self._signals, nodes)).session
+        starting = spark_session(self._loaded, Secrets(self._request.env), self._signals, [self._model.unique_id])
+        return self._stack.enter_context(starting).session
 
     def start(self) -> SparkSession:
         """Returns the session. Raises: FindingsError."""

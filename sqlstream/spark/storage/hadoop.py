@@ -27,13 +27,20 @@ def hadoop_file_system(session: SparkSession, uri: str) -> tuple[Any, Callable[[
     return make_path(uri).getFileSystem(configuration), make_path
 
 
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
+"""An option and a capability: the request that writes a file fails if the file exists. Without it, S3's client only
+asks before it writes whether the file exists (seen in Hadoop 3.5).
+"""
+
+
 def create_new(system: Any, path: object) -> Any:
     """Returns a stream to a new file of Hadoop's file system `system`. Closing it fails if another process has created
     the file since, on stores that can tell.
     """
-    # without the option, S3's client only asks whether the file exists before it writes it (seen in Hadoop 3.5)
     builder = system.createFile(path).overwrite(False).recursive()
-    return builder.opt("fs.option.create.conditional.overwrite", True).build()
+    if system.hasPathCapability(path, _CONDITIONAL):
+        builder.must(_CONDITIONAL, True)
+    return builder.build()
 
 
 def creates_once(session: SparkSession, folder: str) -> bool:

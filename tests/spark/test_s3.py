@@ -1,0 +1,260 @@
+"""A project whose storage is on S3: a real client, and a server on loopback (`tests/services/s3.py`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import suppress
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from sqlstream.errors import FindingsError
+from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
+from sqlstream.spark.storage.query_locks import LEASE_PERIOD
+from sqlstream.state.runs.events import WarningEmitted
+from tests.services.s3 import BUCKET, PASSWORD, S3
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, order_rows, wait_for
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
+EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
+HOURLY = (
+    "{{ config(sink='lake') }} select /*+ WATERMARK(ts, '1 minute') */ window.start as hour, count(*) as orders "
+    "from {{ source('shop', 'orders') }} group by window(ts, '1 hour')"
+)
+
+
+@pytest.fixture
+def shop(orders: ProjectFolder, s3: S3, monkeypatch: pytest.MonkeyPatch) -> ProjectFolder:
+    """A project with two files of orders, whose storage is a folder of the bucket."""
+    monkeypatch.setenv("SQLSTREAM_SECRET_S3", PASSWORD)
+    set_target(orders, s3)
+    return orders
+
+
+def set_target(shop: ProjectFolder, s3: S3, **settings: str) -> None:
+    """Writes project.yml with these settings for S3, besides those of the server."""
+    hadoop = {f"spark.hadoop.fs.s3a.{name.replace('__', '.')}": value for name, value in settings.items()}
+    target = {
+        "master": "local[2]",
+        "storage": f"s3a://{BUCKET}/{folder_of(shop)}",
+        "spark": {**s3.settings(), LEASE_PERIOD: "1", **hadoop},
+    }
+    shop.write({"project.yml": f"name: shop\nversion: 1.0.0\ntargets: {json.dumps({'local': target})}\n"})
+
+
+def folder_of(shop: ProjectFolder) -> str:
+    """Returns the folder of a project's storage in the bucket."""
+    return shop.root.name
+
+
+def rows_in(s3: S3, output: str) -> list[dict[str, Any]]:
+    """Returns the rows that the log of a file sink lists, as Spark reads them. `output` is below the bucket."""
+    folder, files = f"{BUCKET}/{output}/_spark_metadata", s3.files
+    logs = {name: files.open_input_stream(f"{folder}/{name}").read().decode() for name in s3.names(folder[8:])}
+    compacted = max((int(name.split(".")[0]) for name in logs if name.endswith(".compact")), default=-1)
+    read = [
+        text for name, text in logs.items() if int(name.split(".")[0]) > compacted or name == f"{compacted}.compact"
+    ]
+    paths = [json.loads(line)["path"] for text in read for line in text.splitlines()[1:]]
+    return [row for path in paths for row in pq.read_table(path.removeprefix("s3a://"), filesystem=files).to_pylist()]
+
+
+def ids_in(s3: S3, output: str) -> list[int]:
+    """Returns the sorted ids of an output."""
+    return sorted(row["id"] for row in rows_in(s3, output))
+
+
+def expected_ids(files: int) -> list[int]:
+    """Returns the ids in the first `files` files of orders."""
+    return [row["id"] for number in range(files) for row in order_rows(number)]
+
+
+@pytest.mark.smoke
+def test_queries_resume_with_each_row_once(shop: ProjectFolder, s3: S3) -> None:
+    """Files and closed windows are exact after a second run. Checkpoints and logs are written without renames."""
+    shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
+    assert shop.run().succeeded
+    shop.rows("in/orders/2.json", order_rows(2), modified=2)
+    assert shop.run().succeeded
+
+    storage = folder_of(shop)
+    assert ids_in(s3, f"{storage}/every") == expected_ids(3)
+    assert [row["orders"] for row in rows_in(s3, f"{storage}/hourly")] == [5, 5]
+    written = [path for method, path in s3.requests() if method == "PUT" and storage in path]
+    assert [path for path in written if path.endswith(".tmp")] == []
+    assert [event for event in shop.events if isinstance(event, WarningEmitted)] == []
+    assert not any(".sqlstream-" in name for name in s3.names(storage))
+
+
+def test_plan_and_status_need_no_spark(shop: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read the ledgers and checkpoints with the target's settings and secrets."""
+    shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
+    shop.run()
+    shop.write({"models/every.sql": EVERY.replace("select id", "select id, kind")})
+
+    planned, status = shop.invoke("plan"), shop.invoke("status")
+
+    assert planned.code == 0
+    assert "resume: every (v1, 2 batches)" in planned.out
+    assert "unchanged: hourly" in planned.out
+    assert "(without Spark)" in planned.out
+    assert "batch 1 committed" in status.out
+    assert "0 files" in status.out
+    monkeypatch.delenv("SQLSTREAM_SECRET_S3")
+    refused = shop.invoke("plan")
+    assert (refused.code, "[storage-unusable]" in refused.err, "add --check" in refused.err) == (1, True, True)
+
+
+def test_a_store_that_does_not_answer_is_a_finding(shop: ProjectFolder, s3: S3) -> None:
+    """No query counts as new because its ledger cannot be read."""
+    shop.write({"models/every.sql": EVERY})
+    set_target(shop, s3, endpoint="http://127.0.0.1:9")
+
+    planned, status = shop.invoke("plan"), shop.invoke("status")
+
+    assert (planned.code, planned.out) == (1, "")
+    assert "project.yml:3:11: [storage-unusable] the storage `s3a://" in planned.err
+    assert "every: When listing objects" in status.out
+
+
+@pytest.mark.slow
+def test_a_stalled_run_is_taken_over(shop: ProjectFolder, s3: S3) -> None:
+    """An active run keeps its query. A suspended one is taken over, and then writes nothing and ends with code 1."""
+    shop.write({"models/every.sql": EVERY.replace("sink='lake'", "sink='lake', trigger='100 milliseconds'")})
+    process = shop.command("run", "--log-format", "json")
+    try:
+        for _ in range(2):
+            wait_for(process, '"event": "batch"')
+        with pytest.raises(FindingsError) as refused:
+            shop.run()
+        os.killpg(process.pid, signal.SIGSTOP)
+        shop.rows("in/orders/2.json", order_rows(2), modified=2)
+        assert shop.result().rows_out == 5
+        os.killpg(process.pid, signal.SIGCONT)
+        printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    assert [finding.code for finding in refused.value.findings] == ["query-in-use"]
+    assert (process.returncode, "query-lock-lost" in printed) == (1, True)
+    assert ids_in(s3, f"{folder_of(shop)}/every") == expected_ids(3)
+
+
+@pytest.mark.slow
+def test_killed_runs_leave_each_row_once(shop: ProjectFolder, s3: S3) -> None:
+    """After `kill -9` of Python and of the JVM, files and closed windows are exact."""
+    files = KILLS * 6
+    shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
+    for number in range(files):
+        rows = [{**row, "ts": f"2024-01-{1 + number // 24:02}T{number % 24:02}:00:00Z"} for row in order_rows(number)]
+        shop.rows(f"in/orders/{number}.json", rows, modified=number)
+    shop.run_through_kills(KILLS, 7, 4)
+
+    assert shop.run().succeeded
+
+    storage = folder_of(shop)
+    assert ids_in(s3, f"{storage}/every") == expected_ids(files)
+    assert [row["orders"] for row in rows_in(s3, f"{storage}/hourly")] == [5] * (files - 2)  # the last two are open
+
+
+def test_a_store_without_conditional_writes_is_named(shop: ProjectFolder, s3: S3) -> None:
+    """A run warns that a second one can start, once, and writes its checkpoint with renames, as Spark does."""
+    set_target(shop, s3, create__conditional__enabled="false")
+    shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
+
+    process = shop.command("run", "--available-now")  # a JVM keeps the client with its settings
+    printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert (process.returncode, printed.count("[weak-lock]")) == (0, 1), printed
+    assert ids_in(s3, f"{folder_of(shop)}/every") == expected_ids(2)
+
+
+def test_versions_are_promoted_and_rolled_back(shop: ProjectFolder, s3: S3) -> None:
+    """A version runs in parallel, is promoted and rolled back; a full refresh starts another one; past batches can be
+    replayed, and the state be shown.
+    """
+    shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
+    shop.run()
+    shop.write({"models/every.sql": EVERY.replace("select id", "select id, 2 as two")})
+    shop.run("every", parallel=("every",))
+
+    commands = [
+        ("promote", "every"),
+        ("rollback", "every"),
+        ("replay", "every", "--batch", "1"),
+        ("state", "show", "hourly"),
+        ("state", "files", "every"),
+        ("state", "repair", "every"),
+        ("run", "--available-now", "--select", "every", "--full-refresh"),
+        ("maintain", "--dry-run"),
+    ]
+    codes = {command: shop.invoke(*command).code for command in commands}
+
+    assert codes == dict.fromkeys(commands, 0)
+    storage = folder_of(shop)
+    assert ids_in(s3, f"{storage}/every") == ids_in(s3, f"{storage}/every.v3") == expected_ids(2)
+
+
+@pytest.mark.smoke
+def test_only_one_writer_creates_a_file(shop: ProjectFolder, s3: S3) -> None:
+    """Of two writers of a file, the second fails and leaves the first one's. A cancelled file does not exist, and a file
+    that may be replaced is replaced.
+    """
+    shop.write({"models/every.sql": EVERY})
+    shop.run()  # the JVM now has the jars
+    settings = {**s3.settings(), "spark.hadoop.fs.s3a.secret.key": PASSWORD}
+    session = bare_session("local[1]", **{name.replace(".", "__"): value for name, value in settings.items()})
+    try:
+        jvm: Any = session._jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"s3a://{BUCKET}/{folder_of(shop)}/files/1")
+        files = jvm.sqlstream.ObjectStoreFiles(path.getParent(), session._jsc.hadoopConfiguration())
+
+        def begin(text: str, *, replaces: bool = False) -> Any:
+            stream = files.createAtomic(path, replaces)
+            stream.write(bytearray(text.encode()))
+            return stream
+
+        cancelled, first, second = begin("cancelled"), begin("first"), begin("second")
+        cancelled.cancel()
+        cancelled.close()
+        assert not files.exists(path)
+        first.close()
+        with pytest.raises(JVM_ERRORS) as refused:
+            second.close()
+        second.cancel()
+        assert causes_of(refused.value)[0].kind == "org.apache.hadoop.fs.FileAlreadyExistsException"
+        assert text_in(s3, shop) == "first"
+        begin("third", replaces=True).close()
+        assert text_in(s3, shop) == "third"
+    finally:
+        session.stop()
+
+
+def text_in(s3: S3, shop: ProjectFolder) -> str:
+    """Returns the text of the file that `test_only_one_writer_creates_a_file` writes."""
+    return str(s3.files.open_input_stream(f"{BUCKET}/{folder_of(shop)}/files/1").read().decode())
+
+
+def test_a_missing_class_is_a_finding(shop: ProjectFolder, s3: S3) -> None:
+    """If the target's own jars lack a class of the client, the run names it and says what to fix."""
+    shop.write({"models/every.sql": EVERY})
+    shop.run()
+    cache = cache_folder(os.environ)
+    assert cache is not None
+    client = next(iter(cache.glob("jars/org/apache/hadoop/hadoop-aws/*/*.jar")))
+    project = json.loads((shop.root / "project.yml").read_text().splitlines()[2].removeprefix("targets: "))
+    project["local"]["spark"]["spark.jars"] = str(client)
+    shop.write({"project.yml": f"name: shop\nversion: 1.0.0\ntargets: {json.dumps(project)}\n"})
+
+    process = shop.command("run", "--available-now")
+    printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert "project.yml:3:11: [spark-start] Spark failed to start for target `local`" in printed
+    assert "software/amazon/awssdk" in printed
+    assert "bug in sqlstream" not in printed
