@@ -63,8 +63,9 @@ def _bound(host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise AddressError(str(error.strerror or error)) from error
-    family, kind, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)  # localhost has two
-    listening = socket.socket(family, kind)
+    family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)  # localhost has two
+    # asyncio sends answers without delay only if the socket names its protocol: otherwise each could take 40 ms
+    listening = socket.socket(family, kind, protocol)
     try:
         # a server that starts again need not wait until the system has forgotten the old connections (TIME_WAIT)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

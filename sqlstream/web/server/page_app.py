@@ -5,11 +5,12 @@ browsers.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import html
 import logging
 import math
-import os
+import mimetypes
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -26,10 +27,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import NotModifiedResponse, PathLike, StaticFiles
-from starlette.types import Scope
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.staticfiles import NotModifiedResponse
 
 from sqlstream.times import utc_now
 from sqlstream.web.server.access import Access, AccessControl
@@ -78,7 +78,7 @@ def make_app(data: UiData, access: Access) -> Starlette:
             Route("/", _page),
             Route("/api/live", stream),
             *_api_routes(data),
-            Mount("/assets", _Assets(directory=ASSETS)),
+            Route("/assets/{path:path}", _asset),
             *_docs_routes(data),
         ],
         # live updates are not compressed: GZipMiddleware leaves event streams out
@@ -88,24 +88,40 @@ def make_app(data: UiData, access: Access) -> Starlette:
     )
 
 
-class _Assets(StaticFiles):
-    """The scripts and styles. A browser keeps them, and asks by their digests whether they have changed."""
+async def _asset(request: Request) -> Response:
+    """Returns a script, a style or an image. A page loads dozens of them, so they are compressed only once."""
+    path = (ASSETS / request.path_params["path"]).resolve()
+    if not path.is_relative_to(ASSETS.resolve()) or not path.is_file():
+        raise HTTPException(404)
+    return _kept_file(str(path), path.stat().st_mtime_ns).answer(request)
 
-    def file_response(
-        self, full_path: PathLike, stat_result: os.stat_result, scope: Scope, status_code: int = 200
-    ) -> Response:
-        """Returns a file, or that the browser has it."""
-        response = FileResponse(full_path, status_code, stat_result=stat_result)
-        response.headers["etag"] = f'"{_digest(str(full_path), stat_result.st_mtime_ns)}"'
-        response.headers["cache-control"] = "private, no-cache"  # it is kept, and asked for
-        if self.is_not_modified(response.headers, Headers(scope=scope)):
-            return NotModifiedResponse(response.headers)
-        return response
+
+@dataclass(frozen=True)
+class _Kept:
+    """Content that a browser keeps, and asks by its digest whether it has changed."""
+
+    body: bytes
+    compressed: bytes
+    tag: str
+    media_type: str
+
+    def answer(self, request: Request) -> Response:
+        """Returns the content, or that the browser has it."""
+        headers = {"etag": self.tag, "cache-control": "private, no-cache", "vary": "Accept-Encoding"}
+        if self.tag in _known_tags(request):
+            return NotModifiedResponse(Headers(headers))
+        is_compressed = "gzip" in request.headers.get("accept-encoding", "")
+        headers |= {"content-encoding": "gzip"} if is_compressed else {}
+        return Response(self.compressed if is_compressed else self.body, media_type=self.media_type, headers=headers)
+
+
+def _kept(body: bytes, media_type: str) -> _Kept:
+    return _Kept(body, gzip.compress(body, 6), f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type)
 
 
 @cache
-def _digest(path: str, _modified: int) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:32]
+def _kept_file(path: str, _modified: int) -> _Kept:
+    return _kept(Path(path).read_bytes(), mimetypes.guess_type(path)[0] or "application/octet-stream")
 
 
 def _docs_routes(data: UiData) -> list[Route]:
@@ -120,13 +136,14 @@ def _docs_routes(data: UiData) -> list[Route]:
             text = data.docs(request.query_params.get("target"))
         except UnknownQueryError as error:
             return HTMLResponse(_NO_DOCS.format(html.escape(str(error))), 404)
-        return _kept(request, text, "text/html")
+        return _kept(text.encode(), "text/html").answer(request)
 
     def asset(request: Request) -> Response:
         name = f"assets/{request.path_params['name']}"
         if name not in site_assets():
             raise HTTPException(404)
-        return _kept(request, site_assets()[name], "text/css" if name.endswith(".css") else "text/javascript")
+        media_type = "text/css" if name.endswith(".css") else "text/javascript"
+        return _kept(site_assets()[name].encode(), media_type).answer(request)
 
     return [Route("/docs", to_site), Route("/docs/", page), Route("/docs/assets/{name}", asset)]
 
@@ -137,14 +154,6 @@ _NO_DOCS = """<!doctype html>
 <body><main class="page"><h1>This documentation cannot be shown</h1>
 <p>{}</p><p><a href="/">Go to the live page, which shows the errors of the project</a></p></main></body></html>
 """
-
-
-def _kept(request: Request, text: str, media_type: str) -> Response:
-    """Returns a text that a browser keeps, or that it has the text."""
-    body = text.encode()
-    headers = {"etag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "cache-control": "private, no-cache"}
-    response = Response(body, media_type=media_type, headers=headers)
-    return NotModifiedResponse(response.headers) if headers["etag"] in _known_tags(request) else response
 
 
 def _known_tags(request: Request) -> list[str]:
@@ -195,9 +204,9 @@ def _answer(read: Read) -> Callable[[Request], Response]:
     return answer
 
 
-def _page(request: Request) -> Response:
-    del request
-    return FileResponse(ASSETS / "index.html", media_type="text/html; charset=utf-8")
+async def _page(request: Request) -> Response:
+    page = ASSETS / "index.html"
+    return _kept_file(str(page), page.stat().st_mtime_ns).answer(request)
 
 
 def _span(request: Request, points: int = 0) -> Span:

@@ -2,12 +2,17 @@
 
 import { h, readSetting, show } from "../dom.js";
 import { ConnectionNotice } from "./connection.js";
-import { NodePage } from "./node.js";
 import { Overview } from "./overview.js";
-import { QueryPage } from "./query/page.js";
 import { overviewLink, rememberOverview, route } from "./router.js";
 import { KEYS_SETTING, Shell } from "./shell.js";
+import { problemPage } from "./states.js";
 import { Store } from "./store.js";
+
+// the pages that are not shown first: their modules are loaded after the overview, or when one of them is opened
+const PAGES = {
+  query: async () => (await import("./query/page.js")).QueryPage,
+  node: async () => (await import("./node.js")).NodePage,
+};
 
 const container = document.getElementById("main");
 const shell = new Shell(document.getElementById("bar"));
@@ -43,12 +48,29 @@ function open() {
   const isFirst = shown === null;
   leave();
   shown = address;
-  if (now.view === "overview") view = new Overview(container, store, isFirst ? null : place);
-  else if (now.view === "query") view = new QueryPage(container, store, now);
-  else if (now.view === "node") view = new NodePage(container, store, now);
-  else show(container, h("section.card.empty", null, h("h1", { tabindex: -1 }, "Not found"), h("p", null, h("a", { href: overviewLink() }, "Go to the overview"))));
   if (now.view !== "overview" || isFirst || !place) scrollTo(0, 0);
-  if (!isFirst && now.view !== "overview") container.querySelector("h1")?.focus({ preventScroll: true }); // a screen reader reads it
+  if (now.view === "overview") view = new Overview(container, store, isFirst ? null : place);
+  else if (now.view in PAGES) openPage(now, address, isFirst);
+  else {
+    show(container, h("section.card.empty", null, h("h1", { tabindex: -1 }, "Not found"), h("p", null, h("a", { href: overviewLink() }, "Go to the overview"))));
+    if (!isFirst) focusHeading();
+  }
+}
+
+async function openPage(now, address, isFirst) {
+  try {
+    const Page = await PAGES[now.view]();
+    if (shown !== address) return; // somebody has gone on
+    view = new Page(container, store, route());
+    if (!isFirst) focusHeading();
+  } catch (error) {
+    if (shown === address) show(container, problemPage(error, () => location.reload()));
+  }
+}
+
+/** Lets a screen reader read the heading of a new view. */
+function focusHeading() {
+  container.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 function leave() {
@@ -93,3 +115,4 @@ function escape() {
 addEventListener("hashchange", open);
 addEventListener("keydown", pressed);
 open();
+addEventListener("load", () => setTimeout(() => Object.values(PAGES).forEach((load) => load().catch(() => {})), 1000));
