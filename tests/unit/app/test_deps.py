@@ -170,7 +170,7 @@ def test_a_broken_lock_stops_a_session(request_: ProjectRequest) -> None:
 def test_commands_on_stored_files_use_the_packages_of_the_target(request_: ProjectRequest) -> None:
     """A storage whose file system is in a package cannot be opened without it."""
     (request_.folder / "project.yml").write_text(
-        "name: p\nrules: {unwritten-model: off}\ntargets: {local: {storage: 's3a://bucket/p', packages: ['g:a:1'], "
+        "name: p\nrules: {unwritten-model: off}\ntargets: {local: {storage: 'abfss://c@a/p', packages: ['g:a:1'], "
         f"repositories: [{{url: {request_.folder.parent / 'jars'}}}]}}}}\n"
     )
     write_lock(request_, Jar("g:a:1", JAR.sha256), name="g:a:1")

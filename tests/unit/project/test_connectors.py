@@ -8,6 +8,7 @@ from sqlstream.compiler.spark_versions import TESTED
 from sqlstream.errors import FindingsError
 from sqlstream.project.connectors.connectors import (
     CONNECTORS,
+    FILE_SYSTEMS,
     JDBC_DRIVERS,
     SUMS,
     Connector,
@@ -33,17 +34,18 @@ def test_every_jar_of_the_table_has_a_checksum_and_is_used() -> None:
     assert all(len(jar.sha256) == 64 for release in releases for jar in jars_of(release))
 
 
-def test_formats_and_jdbc_urls_name_connectors_of_the_table() -> None:
-    """No format and no URL refers to a connector that does not exist."""
-    named = {entry.connector for entry in FORMATS.values() if entry.connector} | set(JDBC_DRIVERS.values())
+def test_formats_and_addresses_name_connectors_of_the_table() -> None:
+    """No format, no URL and no path refers to a connector that does not exist."""
+    formats = {entry.connector for entry in FORMATS.values() if entry.connector}
+    named = formats | set(JDBC_DRIVERS.values()) | set(FILE_SYSTEMS.values())
 
     assert named | {"protobuf"} == set(CONNECTORS)  # only the values of messages can be Protobuf
 
 
 @pytest.mark.parametrize("spark", TESTED)
-def test_kafka_and_avro_have_jars_for_every_tested_spark(spark: str) -> None:
+def test_kafka_avro_and_s3_have_jars_for_every_tested_spark(spark: str) -> None:
     """A release for an earlier Spark names its own version."""
-    for name in ("kafka", "avro"):
+    for name in ("kafka", "avro", "s3"):
         release = CONNECTORS[name].release_for(spark)
 
         assert release is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -190,6 +191,18 @@ def test_scripts_are_compressed_and_kept(page: Page) -> None:
     assert (again.status, again.body) == (304, b"")
     assert page.ask("/assets/ui/main.js", {"If-None-Match": '"another"'}).status == 200
     assert page.ask("/api/project").headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["ui/none.js", "../server/access.py", "%2e%2e/server/access.py", "ui", ""])
+def test_only_assets_are_served(page: Page, path: str) -> None:
+    """Nothing outside the folder, and no folder."""
+    assert page.ask(f"/assets/{path}").status == 404
+
+
+def test_answers_are_sent_at_once() -> None:
+    """Asyncio turns off the delay of small packets only for sockets that name their protocol."""
+    with bind("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "", "[::2]"])

@@ -161,7 +161,7 @@ def test_no_spark_is_loaded(project: Path, tmp_path: Path) -> None:
 
 def test_remote_storage_needs_spark(project: Path) -> None:
     """Without --check, remote storage is refused if there is no record of a run, otherwise the status says so."""
-    (project / "project.yml").write_text("name: shop\ntargets: {local: {master: 'local[2]', storage: 's3a://a/b'}}\n")
+    (project / "project.yml").write_text("name: shop\ntargets: {local: {master: 'local[2]', storage: 'hdfs://a/b'}}\n")
     with pytest.raises(FindingsError) as refused:
         read_status(ProjectRequest(project))
     (project / "logs").mkdir(exist_ok=True)
