@@ -43,6 +43,7 @@ COMMANDS = {
     "quarantine": "Show and release rows that violate a data test.",
     "promote": "Make the parallel version of a query the current one.",
     "rollback": "Go back to the previous version of a query.",
+    "path": "Print where readers find the rows of a model.",
     "maintain": "Compact the tables and files of sinks.",
     "docs": "Generate and serve the documentation site.",
     "state": "Inspect and repair a query's checkpoint and output.",
@@ -52,7 +53,7 @@ COMMANDS = {
 only command in the module with its name.
 """
 
-OF_ONE_QUERY = frozenset({"replay", "backfill", "quarantine", "promote", "rollback", "state"})
+OF_ONE_QUERY = frozenset({"replay", "backfill", "quarantine", "promote", "rollback", "path", "state"})
 """The commands in the folder `queries/`."""
 
 ALIASES = {"list": "ls"}

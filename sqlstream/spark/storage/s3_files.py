@@ -1,12 +1,13 @@
 """Reads files on S3 without Spark, with the client of pyarrow and the settings of Hadoop's `s3a`.
 
-Only reads: whatever a command writes there, it writes with Spark.
+Only reads: what a command writes there, it writes with Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from io import UnsupportedOperation
 from typing import Any
 
 from sqlstream.state.output_files import StoredFile
@@ -23,8 +24,8 @@ _SECONDS = 20
 
 
 class S3Files:
-    """The files of one bucket. Paths are `bucket/key`. `settings` are those of a target, without their secrets:
-    `resolve` returns those that begin with `SETTINGS` as plain text. Each method raises OSError.
+    """The files of one bucket. Paths are `bucket/key`. `resolve` returns those settings of a target that begin with
+    `SETTINGS`, with their secrets. Each method raises OSError; those that would write always do.
 
     Credentials that the settings do not have come from the environment, a profile or the machine, as for Amazon's own
     clients.
@@ -59,6 +60,15 @@ class S3Files:
     def modified(self, path: str) -> float | None:
         found = self._client.get_file_info(path)
         return found.mtime_ns / 1e9 if found.is_file else None
+
+    def write_text(self, path: str, text: str) -> None:
+        raise UnsupportedOperation(f"only Spark writes to S3: {len(text)} characters to {path}")
+
+    def move(self, source: str, destination: str) -> None:
+        raise UnsupportedOperation(f"only Spark writes to S3: {source} to {destination}")
+
+    def remove(self, folder: str) -> None:
+        raise UnsupportedOperation(f"only Spark writes to S3: removes {folder}")
 
     def _list(self, folder: str, *, recursive: bool) -> list[Any]:
         from pyarrow.fs import FileSelector

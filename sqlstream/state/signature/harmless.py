@@ -209,7 +209,9 @@ SETTINGS = (
         "spark.hadoop.mapreduce.job.* spark.hadoop.mapreduce.task.* spark.hadoop.mapreduce.map.* "
         "spark.hadoop.mapreduce.reduce.* spark.hadoop.mapreduce.input.fileinputformat.* spark.hadoop.mapred.output.* "
         "spark.hadoop.mapred.m*.split.size spark.hadoop.dfs.client.* "
-        "spark.hadoop.dfs.replication spark.hadoop.ipc.* spark.hadoop.hadoop.security.* spark.hadoop.yarn.*",
+        "spark.hadoop.dfs.replication spark.hadoop.ipc.* spark.hadoop.hadoop.security.* spark.hadoop.yarn.* "
+        "spark.hadoop.*.endpoint.region spark.hadoop.*.assumed.role.* spark.hadoop.*.create.* "
+        "spark.hadoop.*.performance* spark.hadoop.*.audit.*",
         "how Hadoop reaches, reads and writes files; other places of files, such as `fs.s3a.endpoint`, count",
     ),
 )

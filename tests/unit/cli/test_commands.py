@@ -284,6 +284,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "quarantine",
         "promote",
         "rollback",
+        "path",
         "maintain",
         "docs",
         "state",

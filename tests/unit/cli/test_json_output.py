@@ -50,6 +50,7 @@ OF_A_MODEL = [
     "backfill",
     "quarantine show",
     "quarantine release",
+    "path",
     "promote",
     "replay",
     "rollback",
