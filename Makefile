@@ -81,10 +81,11 @@ bench-test: .venv/ready .venv-dbt/ready
 fuzz: .venv/ready
 	$(BIN)/python -m tests.fuzz.run_fuzz --first $(FIRST) --count $(COUNT)
 
-# Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs into Delta Lake and Iceberg.
+# Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs on S3 and into Delta Lake and Iceberg.
 # `make test-all` does it twice, without these tables.
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_s3.py -k killed
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py tests/spark/test_lake_changes.py tests/spark/test_lake_replace.py -k killed
 
 # Fifty commands, ended by kill -9 at random moments: runs, parallel runs, full refreshes, promotions, rollbacks and repairs.

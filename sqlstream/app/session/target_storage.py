@@ -9,7 +9,7 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.files.paths import join, plain_path
+from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEM, join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.spark.storage.local import CONFIGURED_BY, LocalStorage
@@ -64,7 +64,7 @@ class ReadableStorage:
 
     def can_read(self, path: str) -> bool:
         """Returns whether the files at a path can be read without Spark."""
-        return plain_path("/", path).startswith("/") or (path.startswith(S3) and _knows_s3(self.loaded))
+        return plain_path("/", path).startswith("/") or (path.startswith(S3) and _unknown_settings(self.loaded) is None)
 
     def of(self, path: str) -> tuple[LocalStorage | S3Files, str]:
         """Returns the files at a path, and the path in the form that they accept. Raises: OSError."""
@@ -81,17 +81,24 @@ class ReadableStorage:
 
 
 def readable_storage(loaded: Loaded) -> ReadableStorage | None:
-    """Returns the target's storage, None if it cannot be read without Spark."""
-    local = plain_path("/", storage_base(loaded))
-    found = ReadableStorage(loaded, local if local.startswith("/") else storage_base(loaded))
+    """Returns the target's storage, None if only Spark can read it."""
+    base, settings = storage_base(loaded), loaded.compiled.project.target.spark
+    if base.startswith("/") and not str(settings.get(DEFAULT_FILE_SYSTEM, "file:")).startswith("file:"):
+        return None  # Spark looks for it on HDFS or an object store
+    local = plain_path("/", base)
+    found = ReadableStorage(loaded, local if local.startswith("/") else base)
     return found if found.can_read(found.base) else None
 
 
-def _knows_s3(loaded: Loaded) -> bool:
-    """Returns whether the target has the settings of S3: a configuration folder of Hadoop may have others."""
+def _unknown_settings(loaded: Loaded) -> str | None:
+    """Returns why the settings of S3 are not known without Spark, None if they are."""
     env, settings = loaded.compiled.options.env, loaded.compiled.project.target.spark
+    elsewhere = next((name for name in CONFIGURED_BY if env.get(name)), None)
+    if elsewhere is not None:
+        return f"{elsewhere} is set, so Spark may have other settings of S3 than the target"
     values = [value for name, value in settings.items() if name.startswith(SETTINGS)]
-    return not any(env.get(name) for name in CONFIGURED_BY) and all(name in env for name in secret_names(values))
+    unset = next((name for name in secret_names(values) if name not in env), None)
+    return None if unset is None else f"`{unset}` is not set"
 
 
 def _s3_settings(loaded: Loaded) -> dict[str, str]:
@@ -116,10 +123,12 @@ def unreadable_storage(loaded: Loaded, error: OSError) -> Finding:
 def remote_storage(loaded: Loaded, command: str) -> Finding:
     """Returns the finding that `command` cannot read the storage of the target without Spark."""
     target = loaded.compiled.project.target
+    reason = _unknown_settings(loaded) if storage_base(loaded).startswith(S3) else None
+    reason_text = f"and {reason}" if reason else "so it reads only files on this machine and on S3"
     return Finding(
         "storage-unusable",
         f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
-        f"without --check, `{command}` starts no Spark, so it reads only files on this machine and on S3",
+        f"without --check, `{command}` starts no Spark, {reason_text}",
         "add --check",
         target.location,
     )

@@ -41,3 +41,15 @@ SETTINGS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 def settings_text(settings: dict[str, str]) -> str:
     """Returns the settings as they are in the braces of a YAML mapping."""
     return ", ".join(f"{name}: '{value}'" for name, value in settings.items())
+
+
+SHORT = frozenset(
+    {
+        *("sum_times", "where_key", "having_changed", "split", "delay_longer", "join_computed", "join_bound"),
+        *("dedup_key", "append_update", "seed_changed", "option_rate", "zone_date"),
+    }
+)
+"""The edits of `make spark`, some of each kind."""
+
+SMOKE = frozenset({"sum_times", "where_key", "delay_longer", "dedup_key", "option_rate"})
+"""The edits on the oldest supported Spark, which numbers sources instead of naming them."""

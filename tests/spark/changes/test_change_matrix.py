@@ -13,20 +13,9 @@ from _pytest.mark import ParameterSet
 
 from sqlstream.compiler.spark_versions import minor_version
 from tests.spark.changes.edits import Edit
-from tests.spark.changes.matrix import MATRIX, SETTINGS, settings_text
+from tests.spark.changes.matrix import MATRIX, SETTINGS, SHORT, SMOKE, settings_text
 from tests.spark.changes.outcomes import described
 from tests.spark.changes.worlds import judge
-
-SHORT = frozenset(
-    {
-        *("sum_times", "where_key", "having_changed", "split", "delay_longer", "join_computed", "join_bound"),
-        *("dedup_key", "append_update", "seed_changed", "option_rate", "zone_date"),
-    }
-)
-"""The edits of `make spark`, some of each kind."""
-
-SMOKE = frozenset({"sum_times", "where_key", "delay_longer", "dedup_key", "option_rate"})
-"""The edits on the oldest supported Spark, which numbers sources instead of naming them."""
 
 CHOSEN = SMOKE if minor_version(pyspark.__version__) == (4, 1) else SHORT
 

@@ -52,9 +52,11 @@ class Judged:
         return self.verdict == self.edit.expected and self.verdict in (self.right, ASK)
 
 
-def judge(edits: Sequence[Edit], settings: Mapping[bool, str], root: Path) -> list[Judged]:
-    """Returns what happens to `edits`, all in one project. `settings` are Spark's before and after the edit."""
-    world, scratch = _World(root / "edited", edits), _World(root / "scratch", edits)
+def judge(edits: Sequence[Edit], settings: Mapping[bool, str], root: Path, *, storage: str = "store") -> list[Judged]:
+    """Returns what happens to `edits`, all in one project. `settings` are Spark's before and after the edit. The
+    checkpoints are in folders of `storage`.
+    """
+    world, scratch = (_World(root / name, edits, f"{storage}/{name}") for name in ("edited", "scratch"))
     world.write(changed=False, spark=settings.get(False, ""))
     emitted = {}
     emitted[1], first = world.run(1, ())
@@ -79,8 +81,8 @@ def judge(edits: Sequence[Edit], settings: Mapping[bool, str], root: Path) -> li
 
 
 class _World:
-    def __init__(self, root: Path, edits: Sequence[Edit]) -> None:
-        self._folder, self._edits = ProjectFolder(root), edits
+    def __init__(self, root: Path, edits: Sequence[Edit], storage: str) -> None:
+        self._folder, self._edits, self._storage = ProjectFolder(root), edits, storage
         make_folders(root)
 
     def write(self, *, changed: bool, spark: str) -> None:
@@ -99,7 +101,7 @@ class _World:
         )
         self._folder.write(
             {
-                "project.yml": f"name: shop\nvars: {{least: {options.get('least', '1')}}}\ntargets: {{local: {{master: 'local[2]', storage: store, spark: {{{settings}}}}}}}\n",
+                "project.yml": f"name: shop\nvars: {{least: {options.get('least', '1')}}}\ntargets: {{local: {{master: 'local[2]', storage: '{self._storage}', spark: {{{settings}}}}}}}\n",
                 "sources.yml": "sources:\n  - name: shop\n    tables:\n"
                 + "".join(map(_source, tables))
                 + _source({"name": "refunds", "path": "in/refunds", "options": "", "columns": COLUMNS}),

@@ -177,6 +177,29 @@ def test_remote_storage_needs_spark(project: Path) -> None:
     assert (status.unread.code, status.unread.fix) == ("storage-unusable", "add --check")
 
 
+@pytest.mark.parametrize(
+    ("target", "env", "why"),
+    [
+        ("storage: /streams, spark: {spark.hadoop.fs.defaultFS: 'hdfs://nn'}", {}, "on this machine and on S3"),
+        ("storage: 's3a://b/p'", {"HADOOP_CONF_DIR": "/etc/hadoop"}, "HADOOP_CONF_DIR is set"),
+        (
+            "storage: 's3a://b/p', spark: {spark.hadoop.fs.s3a.secret.key: \"{{ env_var('SQLSTREAM_SECRET_K') }}\"}",
+            {},
+            "`SQLSTREAM_SECRET_K` is not set",
+        ),
+    ],
+)
+def test_storage_that_only_spark_knows_says_why(project: Path, target: str, env: dict[str, str], why: str) -> None:
+    """Paths without a scheme may be on HDFS; the settings of S3 may be elsewhere."""
+    (project / "project.yml").write_text(f"name: shop\ntargets: {{local: {{{target}}}}}\n")
+
+    with pytest.raises(FindingsError) as refused:
+        read_status(ProjectRequest(project, env=env))
+
+    (finding,) = refused.value.findings
+    assert (finding.code, finding.fix, why in finding.why) == ("storage-unusable", "add --check", True)
+
+
 def test_files_of_a_pattern_and_of_an_output(tmp_path: Path) -> None:
     """A pattern names folders and files. In the output of a file sink, only committed files count."""
     for name in ("a/1.json", "b/2.json", "c.json", "_d/3.json"):
