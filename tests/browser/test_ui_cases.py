@@ -111,7 +111,9 @@ def test_each_query_says_what_is_wrong(
             expect(page.get_by_text("Why there is no output")).to_have_count(0)
             expect(page.get_by_text("no rows have arrived")).to_have_count(0)
         assert page.evaluate(OVERFLOW) <= 0, (number, width)
-    expect(page.locator(".timeline[aria-busy]")).to_have_count(0)
+    page.wait_for_function(
+        "() => document.querySelector('.timeline:not([aria-busy])') && !document.querySelector('.loading')"
+    )
     assert violations(page) == []
 
 
