@@ -161,6 +161,7 @@ archive: .venv/ready
 object-store-files: .venv41/ready
 	rm -rf target/object-store-files
 	javac --release 17 -nowarn -cp '.venv41/lib/python3.11/site-packages/pyspark/jars/*' -d target/object-store-files sqlstream/spark/jvm/ObjectStoreFiles.java
+	sha256sum < sqlstream/spark/jvm/ObjectStoreFiles.java > target/object-store-files/ObjectStoreFiles.sha256
 	jar --create --file sqlstream/spark/jvm/object-store-files.jar --no-manifest --date 2026-01-01T00:00:00Z -C target/object-store-files .
 
 smoke41: .venv41/ready

@@ -217,7 +217,7 @@ CODES: dict[str, str] = {
     "unfinished-backfill": "A backfill of a query, or a release of quarantined rows, was interrupted.",
     "query-in-use": "Another process is running the query.",
     "query-lock-lost": "A run stopped a query, because another run may have taken it over.",
-    "weak-lock": "The storage of a target cannot always keep a second run from a query.",
+    "weak-lock": "The storage of a target cannot reliably prevent a second run of a query.",
     "parallel-version": "A new version of a query cannot run in parallel with its current one.",
     "plain-name": "The name of a table cannot show readers the current version of its query.",
     "version-empty": "A version without rows cannot become the current one.",

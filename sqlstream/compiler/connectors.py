@@ -17,7 +17,7 @@ from sqlstream.project.connectors.connectors import (
     Connector,
     ConnectorRelease,
 )
-from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEM, scheme_of
+from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEMS, scheme_of
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.secret_text import OptionValue
 
@@ -91,8 +91,10 @@ def _of_format(format_name: str, options: Mapping[str, OptionValue]) -> str | No
 
 def _of_path(path: str | None, target: Target) -> str | None:
     """Returns the connector of the file system of a path."""
-    scheme = scheme_of(path) if path else ""
-    return FILE_SYSTEMS.get(scheme or scheme_of(str(target.spark.get(DEFAULT_FILE_SYSTEM, "")))) if path else None
+    if not path:
+        return None
+    default = next((str(target.spark[name]) for name in DEFAULT_FILE_SYSTEMS if name in target.spark), "")
+    return FILE_SYSTEMS.get(scheme_of(path) or scheme_of(default))
 
 
 def _brings(target: Target, connector: Connector) -> bool:

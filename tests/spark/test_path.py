@@ -31,4 +31,6 @@ def test_the_path_of_each_sink(orders: ProjectFolder) -> None:
     assert (view.code, "is a view" in view.err) == (2, True)
     found = json.loads(orders.invoke("path", "both", "--sink", "lake", "--output", "json").out)
     assert found == {"model": "both", "outputs": [{"sink": "lake", "path": f"{store}/both"}]}
+    every = json.loads(orders.invoke("path", "both", "--output", "json").out)
+    assert [each["sink"] for each in every["outputs"]] == ["lake", "second"]
     assert orders.invoke("path", "both", "--sink", "other").code == 2

@@ -98,6 +98,8 @@ def test_plan_and_status_need_no_spark(shop: ProjectFolder, monkeypatch: pytest.
     shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
     shop.run()
     shop.write({"models/every.sql": EVERY.replace("select id", "select id, kind")})
+    project = (shop.root / "project.yml").read_text()
+    shop.write({"project.yml": project.replace(folder_of(shop), f"{folder_of(shop)}//")})  # the same folder
 
     planned, status = shop.invoke("plan"), shop.invoke("status")
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEM, join, plain_path
+from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEMS as DEFAULTS
+from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.spark.storage.local import CONFIGURED_BY, LocalStorage
-from sqlstream.spark.storage.s3_files import S3, SETTINGS, S3Files
+from sqlstream.spark.storage.s3_files import S3, SETTINGS, S3Files, unknown_credentials
 from sqlstream.state.layout import output_path, output_table
 from sqlstream.state.query_versions import versioned_path, versioned_sqlite_path
 
@@ -47,6 +49,10 @@ def sink_path(loaded: Loaded, path: str) -> str:
     return output_path(storage_base(loaded), path)
 
 
+class OnlySparkReadsError(OSError):
+    """A path cannot be read without Spark."""
+
+
 @dataclass(frozen=True)
 class ReadableStorage:
     """The storage of a target, at the absolute path or URI `base`, as far as it can be read without Spark: files on
@@ -57,37 +63,39 @@ class ReadableStorage:
     base: str
     _buckets: dict[str, S3Files] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
-    def is_local(self) -> bool:
-        """Whether the storage is on this machine."""
-        return self.base.startswith("/")
+    def local_path(self, path: str) -> str | None:
+        """Returns the plain path of a file on this machine, None for another one."""
+        settings = self.loaded.compiled.project.target.spark
+        if path.startswith("/") and not all(str(settings.get(name, "file:")).startswith("file:") for name in DEFAULTS):
+            return None  # Spark looks for it on HDFS or an object store
+        local = plain_path("/", path)
+        return local if local.startswith("/") else None
 
     def can_read(self, path: str) -> bool:
         """Returns whether the files at a path can be read without Spark."""
-        return plain_path("/", path).startswith("/") or (path.startswith(S3) and _unknown_settings(self.loaded) is None)
+        is_on_s3 = path.startswith(S3) and _unknown_settings(self.loaded) is None
+        return is_on_s3 or self.local_path(path) is not None
 
     def of(self, path: str) -> tuple[LocalStorage | S3Files, str]:
-        """Returns the files at a path, and the path in the form that they accept. Raises: OSError."""
-        local = plain_path("/", path)
-        if local.startswith("/"):
+        """Returns the files at a path, and the path in the form that they accept. Raises: OnlySparkReadsError."""
+        local = self.local_path(path)
+        if local is not None:
             return LocalStorage(), local
         if not self.can_read(path):
-            raise OSError(f"only Spark can read {path}: add --check")
-        key = path.removeprefix(S3)
-        bucket = key.partition("/")[0]
+            raise OnlySparkReadsError(f"only Spark can read {path}: add --check")
+        bucket, _, key = path.removeprefix(S3).partition("/")
         if bucket not in self._buckets:
             self._buckets[bucket] = S3Files(bucket, lambda: _s3_settings(self.loaded))
-        return self._buckets[bucket], key
+        return self._buckets[bucket], posixpath.normpath(f"{bucket}/{key}")
 
 
 def readable_storage(loaded: Loaded) -> ReadableStorage | None:
     """Returns the target's storage, None if only Spark can read it."""
-    base, settings = storage_base(loaded), loaded.compiled.project.target.spark
-    if base.startswith("/") and not str(settings.get(DEFAULT_FILE_SYSTEM, "file:")).startswith("file:"):
-        return None  # Spark looks for it on HDFS or an object store
-    local = plain_path("/", base)
-    found = ReadableStorage(loaded, local if local.startswith("/") else base)
-    return found if found.can_read(found.base) else None
+    found = ReadableStorage(loaded, storage_base(loaded).rstrip("/"))
+    if not found.can_read(found.base):
+        return None
+    local = found.local_path(found.base)
+    return replace(found, base=local) if local is not None and found.local_path(local) == local else found
 
 
 def _unknown_settings(loaded: Loaded) -> str | None:
@@ -98,7 +106,7 @@ def _unknown_settings(loaded: Loaded) -> str | None:
         return f"{elsewhere} is set, so Spark may have other settings of S3 than the target"
     values = [value for name, value in settings.items() if name.startswith(SETTINGS)]
     unset = next((name for name in secret_names(values) if name not in env), None)
-    return None if unset is None else f"`{unset}` is not set"
+    return unknown_credentials(_s3_settings(loaded)) if unset is None else f"`{unset}` is not set"
 
 
 def _s3_settings(loaded: Loaded) -> dict[str, str]:

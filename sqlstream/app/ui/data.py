@@ -34,6 +34,7 @@ from sqlstream.history.reads import Page, batch_rows, events_of, failures_beside
 from sqlstream.history.store import History
 from sqlstream.project.wording import nearest
 from sqlstream.report.findings import finding_text, sort_findings
+from sqlstream.state.layout import query_root
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.tracked_run import LiveStatus
 from sqlstream.state.sources.lag import LagByUnit, Pace, source_lags
@@ -367,13 +368,16 @@ class Checkpoints:
         """
         pace = self._paces.setdefault(seen.target, Pace(INTERVAL_SECONDS))
         storage = None if seen.loaded is None else readable_storage(seen.loaded)
-        # on S3 each look costs money
-        if seen.loaded is None or storage is None or not storage.is_local or not pace.begin():
+        if seen.loaded is None or storage is None or not pace.begin():
             return
         models = [
             model
             for model in seen.loaded.compiled.models.values()
-            if model.streaming and model.name in live and live[model.name].is_running
+            if model.streaming
+            and model.name in live
+            and live[model.name].is_running
+            # on S3 each look costs money
+            and storage.local_path(query_root(storage.base, model.query_id, model.config.checkpoint)) is not None
         ]
         for model in models:
             (progress,) = progress_without_spark(storage, [model])

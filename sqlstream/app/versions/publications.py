@@ -104,19 +104,21 @@ class QueryNames:
             return parts.current == 1  # it still writes to the plain name
         return publication.is_shown(parts.current)
 
-    def outputs(self, parts: Versions, state: CheckpointState) -> dict[str, str]:
-        """Returns where readers find the outputs of a version, by the names of the sinks: under the plain names if they
-        show it.
+    def outputs(self, parts: Versions, state: CheckpointState) -> tuple[tuple[str, str], ...]:
+        """Returns where readers find the outputs of a version: the name of each sink with a path or table, which is the
+        plain name if that shows this version.
         """
         ledger = state.ledger
         if ledger is None:
-            return {}
+            return ()
         known = self.publications(ledger.identity) if state.version == parts.current else []
         shown = {each.name: each.path for each in known if self._shows_in_ledger(parts, each)}
-        sinks = (self.model.outputs[0].sink, *(use.sink for use in ledger.identity.also))
+        by_path = {output.sink_path: output.sink for output in reversed(self.model.outputs)}
+        first = by_path.get(ledger.identity.sink_path, self.model.outputs[0].sink)  # the ledger has only its path
+        sinks = (first, *(use.sink for use in ledger.identity.also))
         written = zip(sinks, ledger.identity.by_sink, (ledger.output, *ledger.also), strict=True)
-        paths = {sink: shown.get(use.sink_path or "", path) for sink, use, path in written}
-        return {sink: path for sink, path in paths.items() if path is not None}
+        paths = ((sink, shown.get(use.sink_path or "", path)) for sink, use, path in written)
+        return tuple((sink, path) for sink, path in paths if path is not None)
 
     def _shows_in_ledger(self, parts: Versions, publication: Publication) -> bool:
         """Returns whether readers find the current version under the plain name, as `versions.json` says it of tables:
@@ -254,6 +256,6 @@ def query_history(request: ProjectRequest, name: str) -> QueryHistory:
 
         def output_of(parts: Versions, state: CheckpointState) -> str | None:
             has_output = state.ledger is not None and state.ledger.output is not None
-            return next(iter(names.outputs(parts, state).values()), None) if has_output else None
+            return next((path for _, path in names.outputs(parts, state)), None) if has_output else None
 
         return stored_versions(query.storages.of, query.root, name, output_of)

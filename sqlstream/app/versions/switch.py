@@ -85,7 +85,7 @@ def _finish(names: QueryNames, parts: Versions, *, is_promotion: bool) -> Versio
 
 def _switched(query: StoredQuery, names: QueryNames, parts: Versions, before: int) -> Switched:
     state = read_version(query.storages.of, query.root, parts.current)
-    return Switched(query.model.name, parts.current, before, tuple(names.outputs(parts, state).values()))
+    return Switched(query.model.name, parts.current, before, tuple(path for _, path in names.outputs(parts, state)))
 
 
 def _check(query: StoredQuery, state: CheckpointState, *, is_promotion: bool) -> None:

@@ -105,7 +105,7 @@ http-client-spi identity-spi json-utils kms metrics-spi netty-nio-client profile
 retries-spi s3 s3-transfer-manager sdk-core sts third-party-jackson-core utils utils-lite
 """
 _AWS_SDK = tuple(f"software.amazon.awssdk:{name}:2.57.8" for name in _AWS_MODULES.split())
-"""The modules of Amazon's SDK that Hadoop uses: 20 MB, instead of its `bundle` with 686 MB."""
+"""The modules of Amazon's SDK that Hadoop uses: 12 MB, instead of its `bundle` with 686 MB."""
 
 _S3 = (*_AWS_SDK, "org.reactivestreams:reactive-streams:1.0.4")
 _S3_HADOOP_34 = (

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
-DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
-"""The setting of a target with the file system of paths without a scheme."""
+DEFAULT_FILE_SYSTEMS = ("spark.hadoop.fs.defaultFS", "spark.hadoop.fs.default.name")
+"""The settings of a target with the file system of paths without a scheme; the second is an old name."""
 
 
 def scheme_of(path: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -63,26 +63,41 @@ def _refuses_second_file(system: Any, path: object) -> bool:
     first, second = create_new(system, path), None
     try:
         # an object store refuses the second file only when it is complete
-        with suppress(*JVM_ERRORS):
+        with _refusals():
             second = create_new(system, path)
         first.close()
         if second is None:
             return True
-        try:
+        is_written = False
+        with _refusals():
             second.close()
-        except JVM_ERRORS:
-            return True
-        return False
+            is_written = True
+        return not is_written
     finally:
         system.delete(path, False)
 
 
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Ends the body if a file exists. Raises: other errors."""
+    try:
+        yield
+    except JVM_ERRORS as error:
+        if not any(cause.kind.endswith(_EXISTS) for cause in causes_of(error)):
+            raise
+
+
+_EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException", ".AlreadyBeingCreatedException")
+"""The exceptions of HDFS and S3 for a file that another writer has created, or is creating."""
+
+
 def streams_files(session: SparkSession, path: str) -> bool:
-    """Returns whether the file system of `path` can end a file without writing it, as an object store can that writes a
-    file only when it is complete.
+    """Returns whether the file system of `path` writes a file only when it is complete, if no other process has created
+    it since, and can give it up until then, as S3.
     """
     system, make_path = hadoop_file_system(session, path)
-    return bool(system.hasPathCapability(make_path(path), "fs.capability.outputstream.abortable"))
+    needed = (_CONDITIONAL, "fs.capability.outputstream.abortable")
+    return all(system.hasPathCapability(make_path(path), name) for name in needed)
 
 
 def hadoop_exists(session: SparkSession, uri: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 from uuid import uuid4
 
-from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEM
+from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEMS
 from sqlstream.state.batch_logs import SINK_LOG
 from sqlstream.state.output_files import StoredFile
 
@@ -89,9 +89,6 @@ def _stored(path: Path, folder: str) -> StoredFile | None:
     return StoredFile(path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-_DEFAULT_SYSTEM = {DEFAULT_FILE_SYSTEM, "spark.hadoop.fs.default.name"}
-"""Settings of a target for the file system of paths without a scheme."""
-
 CONFIGURED_BY = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS")
 """Environment variables that can change the same setting."""
 
@@ -110,7 +107,11 @@ def storage_without_spark(
     change its file system.
     """
     local = FILE_URI.sub("", path)
-    if not local.startswith("/") or _DEFAULT_SYSTEM & settings.keys() or any(env.get(name) for name in CONFIGURED_BY):
+    if (
+        not local.startswith("/")
+        or any(name in settings for name in DEFAULT_FILE_SYSTEMS)
+        or any(env.get(name) for name in CONFIGURED_BY)
+    ):
         return None
     return LocalStorage(), local
 

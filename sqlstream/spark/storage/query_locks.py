@@ -187,7 +187,7 @@ def weak_lock(storage: Storage, root: str, target: str, location: Location) -> F
         return None
     return Finding(
         "weak-lock",
-        f"the storage of target `{target}` cannot always keep a second run from a query",
+        f"the storage of target `{target}` cannot reliably prevent a second run of a query",
         "it does not refuse to create a file that another process has just created (on S3: no conditional writes), so "
         "two runs that start at the same moment can both start the query",
         "start one run at a time, for example with flock, or use a store that has conditional writes",

@@ -5,7 +5,9 @@ Only reads: what a command writes there, it writes with Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from io import UnsupportedOperation
 from typing import Any
@@ -19,6 +21,15 @@ SETTINGS = "spark.hadoop.fs.s3a."
 """The start of the settings of this client."""
 
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
+_KNOWN_PROVIDER = re.compile(
+    r"\.(?:Simple|Temporary|Anonymous)AWSCredentialsProvider$|\.IAMInstanceCredentialsProvider$"
+    r"|\.(?:Default|EnvironmentVariable|Profile|WebIdentityTokenFile|Container|InstanceProfile)CredentialsProvider$"
+)
+"""Providers whose credentials pyarrow finds, too."""
+
+_AMAZON = re.compile(r"^(?:https?://)?s3(?:[.-](?P<region>[a-z]+(?:-[a-z]+)+-\d))?\.amazonaws\.com/?$")
+"""Amazon's own endpoints, with their region."""
+
 _SECONDS = 20
 """How long to wait for a connection, and for an answer."""
 
@@ -36,7 +47,7 @@ class S3Files:
 
     def read_text(self, path: str) -> str | None:
         try:
-            with self._client.open_input_stream(path) as stream:
+            with _os_errors(), self._client.open_input_stream(path) as stream:
                 return bytes(stream.read()).decode("utf-8", errors="replace")
         except FileNotFoundError:
             return None
@@ -55,10 +66,12 @@ class S3Files:
     def exists(self, path: str) -> bool:
         from pyarrow.fs import FileType
 
-        return bool(self._client.get_file_info(path).type is not FileType.NotFound)
+        with _os_errors():
+            return bool(self._client.get_file_info(path).type is not FileType.NotFound)
 
     def modified(self, path: str) -> float | None:
-        found = self._client.get_file_info(path)
+        with _os_errors():
+            found = self._client.get_file_info(path)
         return found.mtime_ns / 1e9 if found.is_file else None
 
     def write_text(self, path: str, text: str) -> None:
@@ -73,7 +86,8 @@ class S3Files:
     def _list(self, folder: str, *, recursive: bool) -> list[Any]:
         from pyarrow.fs import FileSelector
 
-        return list(self._client.get_file_info(FileSelector(folder, allow_not_found=True, recursive=recursive)))
+        with _os_errors():
+            return list(self._client.get_file_info(FileSelector(folder, allow_not_found=True, recursive=recursive)))
 
     @cached_property
     def _client(self) -> Any:
@@ -83,6 +97,25 @@ class S3Files:
         if not given.get("region") and not given.get("endpoint_override"):
             given["region"] = resolve_s3_region(self._bucket)
         return S3FileSystem(connect_timeout=_SECONDS, request_timeout=_SECONDS, **given)
+
+
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    """Converts pyarrow's errors about its arguments to OSError, which its other errors are."""
+    try:
+        yield
+    except ValueError as error:
+        raise OSError(str(error)) from error
+
+
+def unknown_credentials(settings: Mapping[str, str]) -> str | None:
+    """Returns why only Spark knows the credentials of these settings, None if pyarrow finds the same ones."""
+    for name, value in settings.items():
+        if name.startswith(SETTINGS) and name.endswith(".credentials.provider"):
+            other = next((each for each in value.replace(",", " ").split() if not _KNOWN_PROVIDER.search(each)), None)
+            if other is not None:
+                return f"only Spark knows the credentials of {other}"
+    return None
 
 
 def s3_arguments(bucket: str, settings: Mapping[str, str]) -> dict[str, Any]:
@@ -96,13 +129,15 @@ def s3_arguments(bucket: str, settings: Mapping[str, str]) -> dict[str, Any]:
         "access_key": found.get("access.key"),
         "secret_key": found.get("secret.key"),
         "session_token": found.get("session.token"),
-        "role_arn": found.get("assumed.role.arn"),
         "region": found.get("endpoint.region"),
     }
     if _ANONYMOUS in found.get("aws.credentials.provider", ""):
         arguments["anonymous"] = True
     endpoint = found.get("endpoint", "")
-    if endpoint:
+    amazon = _AMAZON.search(endpoint)
+    if amazon:
+        arguments["region"] = arguments["region"] or amazon["region"]
+    elif endpoint:
         secure = "http" if found.get("connection.ssl.enabled", "true").lower() == "false" else "https"
         scheme, separator, host = endpoint.rpartition("://")
         arguments |= {"endpoint_override": host.rstrip("/"), "scheme": scheme if separator else secure}

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +88,14 @@ def make_app(data: UiData, access: Access) -> Starlette:
     )
 
 
-async def _asset(request: Request) -> Response:
+def _asset(request: Request) -> Response:
     """Returns a script, a style or an image. A page loads dozens of them, so they are compressed only once."""
-    path = (ASSETS / request.path_params["path"]).resolve()
-    if not path.is_relative_to(ASSETS.resolve()) or not path.is_file():
+    try:
+        path = (ASSETS / request.path_params["path"]).resolve()
+        is_asset = path.is_relative_to(ASSETS.resolve()) and path.is_file()
+    except (OSError, ValueError):  # no name of a file
+        is_asset = False
+    if not is_asset:
         raise HTTPException(404)
     return _kept_file(str(path), path.stat().st_mtime_ns).answer(request)
 
@@ -101,9 +105,17 @@ class _Kept:
     """Content that a browser keeps, and asks by its digest whether it has changed."""
 
     body: bytes
-    compressed: bytes
-    tag: str
     media_type: str
+
+    @cached_property
+    def tag(self) -> str:
+        """The digest of the content."""
+        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """The content for browsers that accept gzip."""
+        return gzip.compress(self.body, 6)
 
     def answer(self, request: Request) -> Response:
         """Returns the content, or that the browser has it."""
@@ -115,13 +127,9 @@ class _Kept:
         return Response(self.compressed if is_compressed else self.body, media_type=self.media_type, headers=headers)
 
 
-def _kept(body: bytes, media_type: str) -> _Kept:
-    return _Kept(body, gzip.compress(body, 6), f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type)
-
-
 @cache
 def _kept_file(path: str, _modified: int) -> _Kept:
-    return _kept(Path(path).read_bytes(), mimetypes.guess_type(path)[0] or "application/octet-stream")
+    return _Kept(Path(path).read_bytes(), mimetypes.guess_type(path)[0] or "application/octet-stream")
 
 
 def _docs_routes(data: UiData) -> list[Route]:
@@ -136,14 +144,14 @@ def _docs_routes(data: UiData) -> list[Route]:
             text = data.docs(request.query_params.get("target"))
         except UnknownQueryError as error:
             return HTMLResponse(_NO_DOCS.format(html.escape(str(error))), 404)
-        return _kept(text.encode(), "text/html").answer(request)
+        return _Kept(text.encode(), "text/html").answer(request)
 
     def asset(request: Request) -> Response:
         name = f"assets/{request.path_params['name']}"
         if name not in site_assets():
             raise HTTPException(404)
         media_type = "text/css" if name.endswith(".css") else "text/javascript"
-        return _kept(site_assets()[name].encode(), media_type).answer(request)
+        return _Kept(site_assets()[name].encode(), media_type).answer(request)
 
     return [Route("/docs", to_site), Route("/docs/", page), Route("/docs/assets/{name}", asset)]
 
@@ -204,7 +212,7 @@ def _answer(read: Read) -> Callable[[Request], Response]:
     return answer
 
 
-async def _page(request: Request) -> Response:
+def _page(request: Request) -> Response:
     page = ASSETS / "index.html"
     return _kept_file(str(page), page.stat().st_mtime_ns).answer(request)
 

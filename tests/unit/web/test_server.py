@@ -193,7 +193,9 @@ def test_scripts_are_compressed_and_kept(page: Page) -> None:
     assert page.ask("/api/project").headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("path", ["ui/none.js", "../server/access.py", "%2e%2e/server/access.py", "ui", ""])
+@pytest.mark.parametrize(
+    "path", ["ui/none.js", "../server/access.py", "%2e%2e/server/access.py", "ui", "", "%00", "x" * 300]
+)
 def test_only_assets_are_served(page: Page, path: str) -> None:
     """Nothing outside the folder, and no folder."""
     assert page.ask(f"/assets/{path}").status == 404

@@ -18,9 +18,9 @@ from sqlstream.cli.output import output_option, refusals_printed
 def path(project: ProjectRequest, debug: bool, sink: str | None, output: str, model: str) -> None:
     """Print where readers find the rows of MODEL: the path, URI or table of the current version of its query."""
     require_spark_system("path")
-    from sqlstream.app.versions.paths import current_outputs, one_output, outputs_json
+    from sqlstream.app.versions.paths import chosen_outputs, current_outputs, outputs_json, path_text
 
     with refusals_printed(output, debug):
-        outputs = current_outputs(project, model)
-        found = one_output(outputs, model, sink)
-    click.echo(outputs_json(model, outputs if sink is None else {sink: found}) if output == "json" else found)
+        outputs = chosen_outputs(current_outputs(project, model), model, sink)
+        text = outputs_json(model, outputs) if output == "json" else path_text(outputs, model)
+    click.echo(text)

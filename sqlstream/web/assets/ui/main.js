@@ -21,6 +21,7 @@ container.before(connection.element);
 let store = null;
 let view = null;
 let shown = null;
+let turns = 0; // how many pages have been opened: a page whose modules come too late is not shown
 let lastKey = "";
 let place = null; // where the overview was left: how far it was scrolled, and the query in focus
 history.scrollRestoration = "manual";
@@ -41,30 +42,32 @@ function open() {
     store.watch(model);
   }
   const address = JSON.stringify([now.view, model, now.id, target]);
-  if (view && shown === address) {
-    view.moved?.(now);
+  if (shown === address) {
+    view?.moved?.(now);
     return;
   }
   const isFirst = shown === null;
+  turns += 1;
   leave();
   shown = address;
   if (now.view !== "overview" || isFirst || !place) scrollTo(0, 0);
   if (now.view === "overview") view = new Overview(container, store, isFirst ? null : place);
-  else if (now.view in PAGES) openPage(now, address, isFirst);
+  else if (now.view in PAGES) openPage(now, isFirst);
   else {
     show(container, h("section.card.empty", null, h("h1", { tabindex: -1 }, "Not found"), h("p", null, h("a", { href: overviewLink() }, "Go to the overview"))));
     if (!isFirst) focusHeading();
   }
 }
 
-async function openPage(now, address, isFirst) {
+async function openPage(now, isFirst) {
+  const turn = turns;
   try {
     const Page = await PAGES[now.view]();
-    if (shown !== address) return; // somebody has gone on
+    if (turn !== turns) return; // the user has opened another page
     view = new Page(container, store, route());
     if (!isFirst) focusHeading();
   } catch (error) {
-    if (shown === address) show(container, problemPage(error, () => location.reload()));
+    if (turn === turns) show(container, problemPage(error, () => location.reload()));
   }
 }
 
