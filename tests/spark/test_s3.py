@@ -213,7 +213,8 @@ def test_versions_are_promoted_and_rolled_back(shop: ProjectFolder, s3: S3) -> N
     codes = {command: shop.invoke(*command).code for command in commands}
 
     assert codes == dict.fromkeys(commands, 0)
-    assert shop.invoke("path", "every").out == f"s3a://{BUCKET}/{folder_of(shop)}/every.v3\n"
+    found = shop.invoke("path", "every")
+    assert found.out == f"s3a://{BUCKET}/{folder_of(shop)}/every.v3\n", found.err
     storage = folder_of(shop)
     assert ids_in(s3, f"{storage}/every") == ids_in(s3, f"{storage}/every.v3") == expected_ids(2)
 

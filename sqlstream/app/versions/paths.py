@@ -33,8 +33,8 @@ def current_outputs(request: ProjectRequest, name: str) -> Outputs:
     root = "" if storage is None else query_root(storage.base, model.query_id, model.config.checkpoint)
     if storage is not None and storage.can_read(root):
         try:
-            files, folder = storage.of(root)
-            return _outputs(QueryNames(loaded, model, files, folder, storage.of, Secrets(request.env), _no_spark))
+            files, _ = storage.of(root)
+            return _outputs(QueryNames(loaded, model, files, root, storage.of, Secrets(request.env), _no_spark))
         except OnlySparkReadsError:
             pass  # an output is elsewhere
         except OSError as error:
