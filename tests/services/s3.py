@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyarrow.fs import FileSelector, S3FileSystem
 
@@ -27,9 +28,7 @@ class S3:
     @property
     def files(self) -> S3FileSystem:
         """The objects of the server. Paths are `bucket/key`."""
-        return S3FileSystem(
-            access_key=KEY, secret_key=PASSWORD, endpoint_override=self.url, scheme="http", region="us-east-1"
-        )
+        return _client(self.url)
 
     def names(self, folder: str) -> set[str]:
         """Returns the keys of all objects below `folder`, without it."""
@@ -62,13 +61,11 @@ def start_s3(folder: Path) -> S3:
     command = [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(port)]
     server = S3(f"http://{LOOPBACK}:{port}", ServiceProcess(command, port, folder / "s3.log"))
     server.process.start()
-    creating = S3FileSystem(
-        access_key=KEY,
-        secret_key=PASSWORD,
-        endpoint_override=server.url,
-        scheme="http",
-        region="us-east-1",
-        allow_bucket_creation=True,
-    )
-    creating.create_dir(BUCKET)
+    _client(server.url, allow_bucket_creation=True).create_dir(BUCKET)
     return server
+
+
+def _client(url: str, **more: Any) -> S3FileSystem:
+    return S3FileSystem(
+        access_key=KEY, secret_key=PASSWORD, endpoint_override=url, scheme="http", region="us-east-1", **more
+    )

@@ -22,7 +22,7 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from sqlstream import ProjectRequest, RunRequest, run_models
+from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models
 from sqlstream.app.request import Selection
 from sqlstream.app.run.recorded import RunOutcome
 from sqlstream.cli.main import main
@@ -188,6 +188,27 @@ class ProjectFolder:
             os.kill(process.pid if number % 2 else java_below(process.pid), signal.SIGKILL)
             process.communicate()
             assert process.returncode != 0
+
+    def take_over_a_stalled_run(self) -> None:
+        """Starts the run of a stream of orders, whose lease has heartbeats of a second, and suspends it. While it is active,
+        a second run is refused; then that reads the third file of orders, and the first one ends with code 1.
+        """
+        process = self.command("run", "--log-format", "json")
+        try:
+            for _ in range(2):
+                wait_for(process, '"event": "batch"')
+            with pytest.raises(FindingsError) as refused:
+                self.run()
+            os.killpg(process.pid, signal.SIGSTOP)
+            self.rows("in/orders/2.json", order_rows(2), modified=2)
+            assert self.result().rows_out == 5
+            os.killpg(process.pid, signal.SIGCONT)
+            printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        assert [finding.code for finding in refused.value.findings] == ["query-in-use"]
+        assert (process.returncode, "query-lock-lost" in printed) == (1, True)
 
     def invoke(self, *arguments: str) -> Invoked:
         """Runs the command in this process, and so with the Java process of the earlier tests."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-from contextlib import suppress
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from sqlstream.errors import FindingsError
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
@@ -20,7 +17,7 @@ from tests.services.s3 import BUCKET, PASSWORD, S3
 from tests.spark.changes.matrix import MATRIX, SMOKE
 from tests.spark.changes.outcomes import described
 from tests.spark.changes.worlds import judge
-from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, order_rows, wait_for
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, order_rows
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
@@ -130,23 +127,8 @@ def test_a_store_that_does_not_answer_is_a_finding(shop: ProjectFolder, s3: S3) 
 def test_a_stalled_run_is_taken_over(shop: ProjectFolder, s3: S3) -> None:
     """An active run keeps its query. A suspended one is taken over, and then writes nothing and ends with code 1."""
     shop.write({"models/every.sql": EVERY.replace("sink='lake'", "sink='lake', trigger='100 milliseconds'")})
-    process = shop.command("run", "--log-format", "json")
-    try:
-        for _ in range(2):
-            wait_for(process, '"event": "batch"')
-        with pytest.raises(FindingsError) as refused:
-            shop.run()
-        os.killpg(process.pid, signal.SIGSTOP)
-        shop.rows("in/orders/2.json", order_rows(2), modified=2)
-        assert shop.result().rows_out == 5
-        os.killpg(process.pid, signal.SIGCONT)
-        printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    shop.take_over_a_stalled_run()
 
-    assert [finding.code for finding in refused.value.findings] == ["query-in-use"]
-    assert (process.returncode, "query-lock-lost" in printed) == (1, True)
     assert ids_in(s3, f"{folder_of(shop)}/every") == expected_ids(3)
 
 

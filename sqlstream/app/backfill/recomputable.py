@@ -19,7 +19,6 @@ from sqlstream.spark.storage.local import local_path
 from sqlstream.state.backfills import beside, cannot_backfill
 from sqlstream.state.batch_logs import FILES
 from sqlstream.state.checkpoints import read_checkpoint
-from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import OutputColumn, QueryIdentity
 from sqlstream.state.replacements import ColumnRange, NotReplaceableError, column_range, time_column
 from sqlstream.state.sources.positions import read_position
@@ -39,7 +38,7 @@ def check_without_spark(loaded: Loaded, model: CompiledModel, request: BackfillR
     existing: set[str] = set()
     if storage is None:
         return frozenset()
-    root = query_root(storage.base, model.query_id, model.config.checkpoint)
+    root = storage.root_of(model)
     try:
         state = read_checkpoint(storage.of, root)
         if state.last_commit < 0:

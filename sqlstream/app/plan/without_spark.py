@@ -13,12 +13,10 @@ from sqlstream.app.stored.local_sources import header_findings
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
 from sqlstream.project.databases.sqlite import SQLITE
-from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.writing.databases.database import DatabaseError, used_by_another
 from sqlstream.spark.writing.databases.sqlite_file import sqlite_file
 from sqlstream.state.checkpoints import CheckpointState, is_used_folder, read_checkpoint
-from sqlstream.state.layout import query_root
 from sqlstream.state.ledger import QueryIdentity
 from sqlstream.state.lost_outputs import is_table_folder, lost_files, lost_output
 from sqlstream.state.plan import Action, QueryPlan, StartOptions, plan_model
@@ -36,7 +34,7 @@ def plan_without_spark(
     """Returns the verdict on the query of `model`, whose checkpoint is in `storage`. `removed` are the queries of
     `storage` without a model.
     """
-    root = query_root(storage.base, model.query_id, model.config.checkpoint)
+    root = storage.root_of(model)
     if not storage.can_read(root):
         reason = f"its checkpoint is in {root}, which only Spark can read: add --check"
         return QueryVerdict(model.name, Verdict.UNDECIDED, reason)
@@ -114,8 +112,7 @@ def _readable_path(storage: ReadableStorage, output: Output, version: int, publi
     written = versioned_output(storage.loaded, output, version, published)
     if written is None or "/" not in written:
         return None
-    local = plain_path("/", written)
-    return local if local.startswith("/") else written if storage.can_read(written) else None
+    return (storage.local_path(written) or written) if storage.can_read(written) else None
 
 
 def _lost_outputs(

@@ -64,7 +64,7 @@ from sqlstream.state.backfills import (
     unfinished,
 )
 from sqlstream.state.checkpoints import last_commit, read_versions_file, unrestartable
-from sqlstream.state.layout import checkpoint_path, query_root
+from sqlstream.state.layout import checkpoint_path
 from sqlstream.state.lost_outputs import find_query_id
 from sqlstream.state.shown_rows import ShownRows
 
@@ -190,7 +190,7 @@ def _check_keys(loaded: Loaded, model: CompiledModel, request: ReleaseRequest) -
 def _check_interrupted(loaded: Loaded, model: CompiledModel) -> None:
     """Checks that there is a release to complete, if the storage can be read without Spark. Raises: UsageError."""
     storage = readable_storage(loaded)
-    root = "" if storage is None else query_root(storage.base, model.query_id, model.config.checkpoint)
+    root = "" if storage is None else storage.root_of(model)
     if storage is None or not storage.can_read(root):
         return
     version = read_versions_file(storage.of, root).current

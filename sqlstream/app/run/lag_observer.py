@@ -15,12 +15,10 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.status.lags import ProgressReader
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
-from sqlstream.project.files.paths import plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.storage.processes import is_this_process
 from sqlstream.state.batch_logs import DELTA, FILES
 from sqlstream.state.checkpoints import read_versions
-from sqlstream.state.layout import query_root
 from sqlstream.state.sources.lag import MeasuredLag, Pace, VersionProgress, source_lags
 
 INTERVAL_SECONDS = 5.0
@@ -96,8 +94,8 @@ class LagReader:
     def read(self, model: CompiledModel) -> None:
         """Reads what the version of `model` that this process runs has left. Raises: OSError."""
         storage = readable_storage(self._loaded)
-        root = "" if storage is None else query_root(storage.base, model.query_id, model.config.checkpoint)
-        if storage is None or not plain_path("/", root).startswith("/"):
+        root = "" if storage is None else storage.root_of(model)
+        if storage is None or storage.local_path(root) is None:
             self._report_unknown(model.name, "its checkpoint is not on the local file system")
             return
         reader, at = ProgressReader(self._loaded, storage.base, storage.of), time.time()

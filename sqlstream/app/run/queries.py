@@ -143,7 +143,7 @@ def _run_ready(
 
 
 def _weak_locks(ready: Sequence[CheckedQuery], checks: CheckContext) -> list[Finding]:
-    """Returns a warning for each place whose storage cannot lock a query for certain. Raises: FindingsError."""
+    """Returns a warning for each place whose storage cannot reliably lock a query. Raises: FindingsError."""
     found = []
     for item in ready:
         location = storage_location(checks.loaded, item.query.model)

@@ -10,13 +10,12 @@ from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.errors import Finding
 from sqlstream.location import Location
-from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEMS as DEFAULTS
-from sqlstream.project.files.paths import join, plain_path
+from sqlstream.project.files.paths import DEFAULT_FILE_SYSTEMS, join, plain_path
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.spark.storage.local import CONFIGURED_BY, LocalStorage
 from sqlstream.spark.storage.s3_files import S3, SETTINGS, S3Files, unknown_credentials
-from sqlstream.state.layout import output_path, output_table
+from sqlstream.state.layout import output_path, output_table, query_root
 from sqlstream.state.query_versions import versioned_path, versioned_sqlite_path
 
 
@@ -63,10 +62,15 @@ class ReadableStorage:
     base: str
     _buckets: dict[str, S3Files] = field(default_factory=dict, compare=False, repr=False)
 
+    def root_of(self, model: CompiledModel) -> str:
+        """Returns the folder with the versions of a model's query."""
+        return query_root(self.base, model.query_id, model.config.checkpoint)
+
     def local_path(self, path: str) -> str | None:
         """Returns the plain path of a file on this machine, None for another one."""
         settings = self.loaded.compiled.project.target.spark
-        if path.startswith("/") and not all(str(settings.get(name, "file:")).startswith("file:") for name in DEFAULTS):
+        defaults = (str(settings.get(name, "file:")) for name in DEFAULT_FILE_SYSTEMS)
+        if path.startswith("/") and not all(default.startswith("file:") for default in defaults):
             return None  # Spark looks for it on HDFS or an object store
         local = plain_path("/", path)
         return local if local.startswith("/") else None
@@ -103,7 +107,7 @@ def _unknown_settings(loaded: Loaded) -> str | None:
     env, settings = loaded.compiled.options.env, loaded.compiled.project.target.spark
     elsewhere = next((name for name in CONFIGURED_BY if env.get(name)), None)
     if elsewhere is not None:
-        return f"{elsewhere} is set, so Spark may have other settings of S3 than the target"
+        return f"{elsewhere} is set, so Spark may have other settings for S3 than the target"
     values = [value for name, value in settings.items() if name.startswith(SETTINGS)]
     unset = next((name for name in secret_names(values) if name not in env), None)
     return unknown_credentials(_s3_settings(loaded)) if unset is None else f"`{unset}` is not set"

@@ -171,7 +171,7 @@ def progress_without_spark(storage: ReadableStorage, models: Sequence[CompiledMo
 
 
 def _read(storage: ReadableStorage, reader: ProgressReader, model: CompiledModel) -> QueryProgress:
-    root = query_root(storage.base, model.query_id, model.config.checkpoint)
+    root = storage.root_of(model)
     if not storage.can_read(root):
         return unreadable(model, root, f"its checkpoint is in {root}, which only Spark can read: add --check")
     try:

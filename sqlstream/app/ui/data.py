@@ -34,7 +34,6 @@ from sqlstream.history.reads import Page, batch_rows, events_of, failures_beside
 from sqlstream.history.store import History
 from sqlstream.project.wording import nearest
 from sqlstream.report.findings import finding_text, sort_findings
-from sqlstream.state.layout import query_root
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.tracked_run import LiveStatus
 from sqlstream.state.sources.lag import LagByUnit, Pace, source_lags
@@ -377,7 +376,7 @@ class Checkpoints:
             and model.name in live
             and live[model.name].is_running
             # on S3 each look costs money
-            and storage.local_path(query_root(storage.base, model.query_id, model.config.checkpoint)) is not None
+            and storage.local_path(storage.root_of(model)) is not None
         ]
         for model in models:
             (progress,) = progress_without_spark(storage, [model])

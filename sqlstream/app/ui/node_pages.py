@@ -31,7 +31,6 @@ from sqlstream.compiler.spark_versions import rules_apply
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.unit_tests.unit_test import BrokenTest, UnitTest
 from sqlstream.report.findings import findings_json
-from sqlstream.state.layout import query_root
 from sqlstream.web.site.markdown import markdown_html
 
 SOURCE_KEYS = ("format", "mode", "path", "table", "watermark", "on_corrupt", "schema_changes")
@@ -98,7 +97,7 @@ def _stored_parts(loaded: Loaded, model: CompiledModel) -> dict[str, Callable[[]
     storage = readable_storage(loaded)
     if storage is None:
         return {}
-    root = query_root(storage.base, model.query_id, model.config.checkpoint)
+    root = storage.root_of(model)
     beside = ParallelQueries(loaded.compiled, (), storage.of, storage.base)
     return {
         "versions": lambda: asdict(stored_versions(storage.of, root, model.name))["versions"],

@@ -16,7 +16,6 @@ from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.checkpoints import read_version, read_versions_file
-from sqlstream.state.layout import query_root
 
 Outputs = Sequence[tuple[str, str]]
 """The name of each sink, and the path, URI or table with the rows in it."""
@@ -30,7 +29,7 @@ def current_outputs(request: ProjectRequest, name: str) -> Outputs:
     """
     loaded = load_for_reading(request)
     model, storage = terminal_model(loaded, name), readable_storage(loaded)
-    root = "" if storage is None else query_root(storage.base, model.query_id, model.config.checkpoint)
+    root = "" if storage is None else storage.root_of(model)
     if storage is not None and storage.can_read(root):
         try:
             files, _ = storage.of(root)

@@ -75,13 +75,13 @@ class S3Files:
         return found.mtime_ns / 1e9 if found.is_file else None
 
     def write_text(self, path: str, text: str) -> None:
-        raise UnsupportedOperation(f"only Spark writes to S3: {len(text)} characters to {path}")
+        raise UnsupportedOperation(f"only Spark writes {path}, here {len(text)} characters")
 
     def move(self, source: str, destination: str) -> None:
-        raise UnsupportedOperation(f"only Spark writes to S3: {source} to {destination}")
+        raise UnsupportedOperation(f"only Spark moves {source} to {destination}")
 
     def remove(self, folder: str) -> None:
-        raise UnsupportedOperation(f"only Spark writes to S3: removes {folder}")
+        raise UnsupportedOperation(f"only Spark removes {folder}")
 
     def _list(self, folder: str, *, recursive: bool) -> list[Any]:
         from pyarrow.fs import FileSelector
