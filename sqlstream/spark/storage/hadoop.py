@@ -83,7 +83,12 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except JVM_ERRORS as error:
-        if not any(cause.kind.endswith(_EXISTS) for cause in causes_of(error)):
+        # HDFS sends the exception of the name node inside another one
+        kinds = [
+            str(cause.java.getClassName()) if cause.kind == "org.apache.hadoop.ipc.RemoteException" else cause.kind
+            for cause in causes_of(error)
+        ]
+        if not any(kind.endswith(_EXISTS) for kind in kinds):
             raise
 
 
