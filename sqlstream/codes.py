@@ -268,6 +268,7 @@ ADVICE = frozenset(
         "unused-sink",
         "unused-source",
         "unwritten-model",
+        "weak-lock",
         "yaml-boolean",
     }
 )
@@ -337,7 +338,6 @@ PROTECTS_ROWS = frozenset(
         "temporary-catalog",
         "unavailable-value",
         "watermark-ahead",
-        "weak-lock",
     }
 )
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
