@@ -165,7 +165,7 @@ CODES: dict[str, str] = {
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java version is older than Spark needs.",
     "spark-start": "Spark failed to start.",
-    "unsupported-target": "sqlstream can compile for this target, but not run on it.",
+    "unsupported-target": "A query or a command needs more of Spark than the target gives access to.",
     "unknown-format": "Spark has no data source with that name, or cannot write to it.",
     "source-unreadable": "Spark cannot open a source or seed.",
     "csv-header": "The columns of a CSV source are in another order than in the header of a file.",

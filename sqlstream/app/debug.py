@@ -61,9 +61,10 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
     yield Check("target", True, f"{project.target.name}: {project.target.remote or project.target.master}")
     yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
-    if java.ok and pyspark.ok:
+    is_remote = project.target.remote is not None
+    if java.ok and pyspark.ok and not is_remote:
         yield Check("archive", True, _class_archive(request.env))
-    if java.ok and pyspark.ok and project.target.remote is None:
+    if pyspark.ok and (java.ok or is_remote):
         yield from _spark(loaded, request.env)
 
 
@@ -136,13 +137,14 @@ def _user() -> str:
 def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     """Yields the checks of the jars, of Spark, which does not start without them, and of the project's servers."""
     from sqlstream.app.session.session import spark_session  # loads pyspark
+    from sqlstream.spark.jvm.connect import LOSSES
     from sqlstream.spark.queries.connections import ask_servers, servers_of
 
     packages = ", ".join(loaded.compiled.project.target.packages)
     jars = ", ".join([*needed_connectors(loaded.compiled), *loaded.compiled.project.target.packages])
     secrets, began = Secrets(env), time.monotonic()
     try:
-        with spark_session(loaded, secrets) as runtime:
+        with spark_session(loaded, secrets, over_connect=True) as runtime:
             seconds = time.monotonic() - began
             answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets)), secrets))
     except FindingsError as error:
@@ -150,7 +152,11 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
         return
     if jars:
         yield Check("connectors", True, jars)
-    yield Check("Spark", True, f"{runtime.version} starts in {seconds:.1f} s")
+    how = "starts" if runtime.remote is None else "answers"
+    yield Check("Spark", True, f"{runtime.version} {how} in {seconds:.1f} s")
+    if runtime.remote is not None:
+        for sentence in LOSSES:
+            yield Check("Connect", True, f"differs from a master: {sentence}")
     for server, answer in answers:
         if isinstance(answer, Finding):
             yield replace(_from_finding(server.kind, answer), ok=False)

@@ -323,14 +323,19 @@ class CompiledProject:
         return Place(self.models[node].file.location) if offset is None else self.locate(node, offset)
 
     def place_of_words(self, model: CompiledModel, offset: int | None, words: str) -> Place:
-        """Returns the place of `words` in the only SQL, of `model` or an upstream model, with these words at `offset`;
-        the file of `model` if there is not exactly one.
+        """Returns the place of `words` in the only SQL, of `model` or an upstream model, with these words at `offset`
+        (None: anywhere); the file of `model` if there is not exactly one such place.
         """
-        if offset is not None and words:
+        if words:
             upstream = self.models.keys() & {*self.upstream(model.unique_id), model.unique_id}
-            found = [node for node in upstream if self.models[node].sql.startswith(words, offset)]
-            if len(found) == 1:
-                return self.locate(found[0], offset)
+            places = [
+                (node, match.start())
+                for node in upstream
+                for match in re.finditer(re.escape(words), self.models[node].sql)
+                if offset in (None, match.start())
+            ]
+            if len(places) == 1:
+                return self.locate(*places[0])
         return Place(model.file.location)
 
     def known_columns(self, node_id: str) -> tuple[Field, ...] | None:

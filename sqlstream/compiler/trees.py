@@ -296,6 +296,11 @@ def keeps_state(compiled: CompiledProject, model: CompiledModel) -> bool:
     return any(kept_state(operator) for operator in _tree(compiled, model).walk())
 
 
+def is_followed(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether the compiler understands all SQL of the query of `model`."""
+    return not any(isinstance(operator, Opaque) for operator in _tree(compiled, model).walk())
+
+
 def _tree(compiled: CompiledProject, model: CompiledModel) -> Node:
     upstream = compiled.graph.ancestors(model.unique_id) | {model.unique_id}
     models = {node: item for node, item in compiled.models.items() if node in upstream}

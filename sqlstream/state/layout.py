@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from sqlstream.project.files.paths import join
 
+CHECKPOINT = "/checkpoint"
 LEDGER_NAME = "ledger.json"
 VERSIONS_NAME = "versions.json"
 SNAPSHOT_NAME = "_snapshot"
@@ -29,6 +30,11 @@ def lease_path(root: str) -> str:
     return f"{root}.lease"
 
 
+def remote_query_path(root: str) -> str:
+    """Returns the file that says in which session of a Spark Connect server the query of the version in `root` runs."""
+    return f"{root}.remote.json"
+
+
 def versions_root(root: str) -> str:
     """Returns what a command locks while it changes which version of a query is current."""
     return f"{root}/versions"
@@ -46,7 +52,7 @@ def version_root(root: str, version: int) -> str:
 
 def checkpoint_path(root: str, version: int) -> str:
     """Returns the folder that Spark gets as the checkpoint location."""
-    return f"{version_root(root, version)}/checkpoint"
+    return f"{version_root(root, version)}{CHECKPOINT}"
 
 
 def archive_path(root: str, version: int, moment: str) -> str:

@@ -57,20 +57,18 @@ def test_an_unusable_java_gives_one_message(
     assert len(out.splitlines()) == 3
 
 
-def test_a_target_over_spark_connect_is_refused(orders: ProjectFolder) -> None:
-    """A Spark Connect target compiles, but this version refuses to run there."""
+def test_a_command_that_needs_the_jvm_is_refused_over_spark_connect(orders: ProjectFolder) -> None:
+    """A command that works in Spark's Java process is refused for a target with `remote`, without asking the server."""
     orders.write(
         {
             "models/all.sql": MODEL,
-            "project.yml": "name: shop\nversion: 1.0.0\ntargets:\n  far: {remote: 'sc://127.0.0.1:15002', storage: /tmp/far}\n",
+            "project.yml": "name: shop\nversion: 1.0.0\ntargets:\n  far: {remote: 'sc://127.0.0.1:1', storage: /tmp/far}\n",
         }
     )
 
-    process = orders.command("run", "--available-now", "--log-format", "json")
-    out, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+    refused = orders.invoke("source", "schema", "shop.orders", "--output", "json")
 
-    assert process.returncode == 1
-    assert '"code": "unsupported-target"' in out
+    assert (refused.code, '"code": "unsupported-target"' in refused.out) == (1, True), refused
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from sqlstream.project.values import ModelFile
 from sqlstream.spark.jvm.session import spark_settings
 from sqlstream.state.spark_settings import FROZEN_SETTINGS, SOURCE_EVOLUTION
 from tests.support.drift import DRIFTS, expected
-from tests.tools import make_configuration, make_guarantees, make_metrics, make_rules
+from tests.tools import make_configuration, make_connect, make_guarantees, make_metrics, make_rules
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -57,6 +57,13 @@ def test_the_tables_of_metrics_are_up_to_date() -> None:
     page = make_metrics.PAGE.read_text(encoding="utf-8")
 
     assert make_metrics.fill_tables(page) == page
+
+
+def test_the_uses_of_the_jvm_are_listed() -> None:
+    """Each use of the JVM says what happens over Connect; run `python -m tests.tools.make_connect` after a change."""
+    page = make_connect.PAGE.read_text(encoding="utf-8")
+
+    assert make_connect.fill_table(page) == page
 
 
 def test_the_tables_about_sinks_are_up_to_date() -> None:

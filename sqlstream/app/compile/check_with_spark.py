@@ -31,7 +31,7 @@ def ask_session(
     """
     secrets, ids = Secrets(env), [model.unique_id for model in models]
     notice = f"Starting Spark to check {plural(len(models), 'model')}, without data"
-    with spark_session(loaded, secrets, signals, ids, notify=notify, notice=notice) as runtime:
+    with spark_session(loaded, secrets, signals, ids, notify=notify, notice=notice, over_connect=True) as runtime:
         refusals: list[SparkRefusal] = []
         for refused in check_with_spark(loaded.compiled, models, runtime, secrets):
             refusals += refused

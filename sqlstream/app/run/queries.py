@@ -27,6 +27,7 @@ from sqlstream.compiler.allowances import lowered
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.declarations.on_corrupt import declared_sources
+from sqlstream.spark.jvm.connect import NOTICE as CONNECT_NOTICE
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, java_locale
@@ -39,7 +40,7 @@ from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.query_locks import QueryLocks, weak_lock
-from sqlstream.spark.storage.storage import storage_problems
+from sqlstream.spark.storage.storage import server_has, storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown, WarningEmitted
@@ -72,12 +73,16 @@ def run_queries(
         notify=lambda text: notify(Notice(text)),
         purpose=_purpose(loaded, models),
         console_to_stderr=request.console_to_stderr,
+        over_connect=True,
     )
     # the locks are released after Spark stops: until then queries may write
     with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
+        locks.remote = runtime.remote
         notify(_found(loaded, runtime))
-        if java_locale() is None:
+        if runtime.remote is None and java_locale() is None:
             notify(Notice(f"{NO_UTF8}; {NO_UTF8_FIX}"))
+        if runtime.remote is not None:
+            notify(Notice(CONNECT_NOTICE))
         if runtime.cluster is not None:
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
         checks = CheckContext(loaded, request, runtime, secrets, locks)
@@ -113,6 +118,8 @@ def _run_ready(
     signals.check()
     # the run begins to write: first it locks the versions that do not exist yet
     _for_each(ready, checks, CheckedQuery.lock)
+    if checks.runtime.remote is not None:
+        _for_each(ready, checks, _check_shared)
     for warning in lowered(checks.loaded.compiled.project, _weak_locks(ready, checks)):
         notify(WarningEmitted(warning))
     ready = migrate(ready, checks, notify)
@@ -150,6 +157,23 @@ def _weak_locks(ready: Sequence[CheckedQuery], checks: CheckContext) -> list[Fin
         with storage_problems(item.root, location, checks.secrets):
             found.append(weak_lock(item.storage, item.root, checks.loaded.compiled.project.target.name, location))
     return list(dict.fromkeys(each for each in found if each is not None))
+
+
+def _check_shared(item: CheckedQuery, checks: CheckContext) -> None:
+    """Raises: FindingsError if the Spark Connect server does not have the folder of the query's versions."""
+    if not server_has(item.root, checks.runtime.session):
+        target = checks.loaded.compiled.project.target
+        raise FindingsError(
+            [
+                Finding(
+                    "storage-unusable",
+                    f"the Spark Connect server of target `{target.name}` does not have {item.root}",
+                    "this run has written a file there that the server cannot read: it has another disk",
+                    "set storage: to a folder that this machine and the server share, such as a network file system",
+                    storage_location(checks.loaded, item.query.model),
+                )
+            ]
+        )
 
 
 def _for_each(

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.spark.jvm.core_time import CoreTimes
 from sqlstream.spark.jvm.errors import bug_finding
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, failure_of, is_jvm_gone
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
 from sqlstream.spark.queries.batch_write import BatchWrite
 from sqlstream.spark.queries.failures import ahead_finding, fails_again, failure_finding, is_connection_lost
@@ -400,10 +400,10 @@ class Runner:
         if run.order.lock.lost is not None:
             return  # see `_end_lost`
         try:
-            error = failure_of(run.query) if isinstance(run.query, StreamingQuery) else None
-            error = run.query.exception() if isinstance(run.query, BatchWrite) else error
-        except JVM_ERRORS as jvm_error:
-            error = jvm_error
+            error = run.query.exception() if isinstance(run.query, BatchWrite) else None
+            error = failure_of(run.stream) if run.stream is not None else error
+        except SPARK_ERRORS as lost:
+            error = lost
         if run.watermarks is not None and run.figures.last is not None:
             run.watermarks.keep(run.figures.last.batch_id, at_end=True)
         if error is not None and not run.interrupted:
@@ -414,9 +414,9 @@ class Runner:
 
     def _finding_at_end(self, run: QueryRun) -> Finding | None:
         """Returns why a query that has ended without failure cannot go on like this."""
-        if run.figures.last is None or not isinstance(run.query, StreamingQuery):
+        if run.figures.last is None or run.stream is None:
             return None
-        next_watermark = current_watermark(run.query)  # that of the last batch is older
+        next_watermark = current_watermark(run.stream)  # that of the last batch is older
         known = epoch_seconds(run.figures.last.watermark)
         return ahead_finding(run, known if next_watermark is None else next_watermark / 1000)
 
@@ -426,8 +426,8 @@ class Runner:
         If the stopper was too slow, it can mark the query while that plans a batch, which interrupts the query. The
         checkpoint shows this.
         """
-        query = run.query if isinstance(run.query, StreamingQuery) else None
-        if run.was_marked and query and not run.interrupted and unfinished_batch(query) is not None:
+        stream = run.stream
+        if run.was_marked and stream and not run.interrupted and unfinished_batch(stream) is not None:
             run.interrupted = True
             self._stopper.notify_interrupted(run, "it had just started a batch when it was stopped")
         if run.interrupted:
@@ -529,11 +529,10 @@ def waits_for_input(run: QueryRun) -> bool | None:
     """Returns whether a query that has had no batch waits for data; None if that is unknown, because it starts, lists
     its input, or has had a batch.
     """
-    is_stream = isinstance(run.query, StreamingQuery) and not run.order.trigger.facts.has_epochs
-    if run.query is None or not is_stream or run.figures.batches or not run.is_active:
+    if run.stream is None or run.order.trigger.facts.has_epochs or run.figures.batches or not run.is_active:
         return None
     try:
-        status = run.query.status
+        status = run.stream.status
     except SPARK_ERRORS:  # the query has ended
         return None
     if status["message"].startswith(INITIALIZING) or status["isTriggerActive"] != status["isDataAvailable"]:
@@ -543,8 +542,7 @@ def waits_for_input(run: QueryRun) -> bool | None:
 
 def _poll(run: QueryRun) -> None:
     if run.is_active and run.polling is not None:
-        with suppress(*SPARK_ERRORS):  # `_handle_lost_end` finds a query's end
-            run.polling.poll()
+        run.polling.poll()
 
 
 def must_wait(run: QueryRun, runs: Sequence[QueryRun]) -> bool:

@@ -42,18 +42,22 @@ def spark_session(
     purpose: str = "",
     console_to_stderr: bool = True,
     classes: tuple[str, ...] = (),
+    over_connect: bool = False,
 ) -> Iterator[SparkRuntime]:
     """Starts Spark with the connectors of `nodes` (unique ids, also of sources; default: all models), and stops it at
     the end. `notice` is passed to `notify` before the start.
 
     `purpose` is that of the JVM of a run, whose managed tables are in the target's storage. By default the task is
     short, and its tables are in a temporary folder. With `console_to_stderr`, console sinks print to stderr: stdout is
-    for the result of the command. `classes` are initialized while Spark starts. Raises: FindingsError,
-    StopRequestedError.
+    for the result of the command. `classes` are initialized while Spark starts. With `over_connect`, the target can
+    have `remote`: the command then gets sessions on a Spark Connect server, which has Java and managed tables.
+    Raises: FindingsError, StopRequestedError.
     """
     env, project = loaded.compiled.options.env, loaded.compiled.project
-    _check_target(project.target)
-    check_java(env, signals)
+    if project.target.remote is None:
+        check_java(env, signals)
+    elif not over_connect:
+        raise FindingsError([_needs_jvm(project.target)])
     connectors = session_connectors(loaded, secrets, env, notify, nodes)
     if notice:
         notify(notice)
@@ -88,18 +92,14 @@ def check_java(env: Mapping[str, str], signals: StopSignals | None) -> None:
         raise FindingsError([java])
 
 
-def _check_target(target: Target) -> None:
-    """Raises: FindingsError if sqlstream cannot start queries on the target."""
-    if target.remote is None:
-        return
-    problem = Finding(
+def _needs_jvm(target: Target) -> Finding:
+    return Finding(
         "unsupported-target",
-        f"target `{target.name}` uses Spark Connect, and sqlstream cannot start queries there",
-        f"remote: {target.remote} does not give a run the access to the Spark process that it needs",
-        "use a master for the target, such as local[*] or spark://host:7077",
-        target.location,
+        f"this command cannot use target `{target.name}`, which has `remote`",
+        "it works with files and plans in the Java process of Spark, and over Spark Connect there is none here",
+        "use another target with the same storage and a master, such as local[*]: --target NAME",
+        target.location_of("remote"),
     )
-    raise FindingsError([problem])
 
 
 def line_logger(secrets: Secrets) -> Callable[[str], None]:
@@ -129,23 +129,33 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
 def spark_for_check(
     loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, purpose: str
 ) -> AbstractContextManager[tuple[SparkRuntime, StopSignals]]:
-    """Returns `spark_for` a check. `purpose` is a verb for the notice."""
-    notice = f"Starting Spark to {purpose} {plural(len(models), 'query', 'queries')}, without data"
-    return spark_for(loaded, models, request, secrets, notice)
+    """Returns `spark_for` a check, also over Spark Connect. `purpose` is a verb for the notice."""
+    starting = "Starting Spark" if loaded.compiled.project.target.remote is None else "Connecting to Spark"
+    notice = f"{starting} to {purpose} {plural(len(models), 'query', 'queries')}, without data"
+    return spark_for(loaded, models, request, secrets, notice, over_connect=True)
 
 
 @contextmanager
 def spark_for(
-    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, notice: str
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: ProjectRequest,
+    secrets: Secrets,
+    notice: str,
+    *,
+    over_connect: bool = False,
 ) -> Iterator[tuple[SparkRuntime, StopSignals]]:
-    """Starts Spark with the connectors of `models`, and stops it at the end. `notice` says why.
+    """Starts Spark with the connectors of `models`, and stops it at the end. `notice` says why. `over_connect` is as in
+    `spark_session`.
 
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt if the body finds that a stop was requested.
     """
     with stop_signals() as signals:
         try:
             ids = [model.unique_id for model in models]
-            with spark_session(loaded, secrets, signals, ids, notify=request.notify, notice=notice) as runtime:
+            with spark_session(
+                loaded, secrets, signals, ids, notify=request.notify, notice=notice, over_connect=over_connect
+            ) as runtime:
                 yield runtime, signals
         except StopRequestedError as error:
             raise KeyboardInterrupt from error

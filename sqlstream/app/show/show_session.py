@@ -77,7 +77,9 @@ class Previews:
         return Readers(runtime.session, self._secrets, project.root)
 
     def _start(self, loaded: Loaded) -> SparkRuntime:
-        starting = spark_session(loaded, self._secrets, self._signals, notify=self._notify, notice="Starting Spark")
+        starting = spark_session(
+            loaded, self._secrets, self._signals, notify=self._notify, notice="Starting Spark", over_connect=True
+        )
         runtime = self._running.enter_context(starting)
         self._runtime, self._samples = runtime, SourceSamples(self._notify)
         register_functions(runtime.session, loaded.compiled.project.functions)

@@ -510,7 +510,9 @@ class TargetDocument(Document):
     master: Text | None = Field(
         None, description="Spark's master: `local[*]`, `spark://...`, `yarn` or `k8s://...` (default: `local[*]`)."
     )
-    remote: Text | None = Field(None, description="A Spark Connect server to use instead of a master: sc://host:15002.")
+    remote: OptionText | None = Field(
+        None, description="A Spark Connect server to use instead of a master: sc://host:15002. A token can be a secret."
+    )
     storage: Text | None = Field(
         None, description="The path for sinks, checkpoints and ledgers (default: `.sqlstream/<target>`)."
     )

@@ -106,8 +106,8 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
     location = locate(project, ("targets", name))
     if target.master and target.remote:
         findings.append(_two_places(name, locate(project, ("targets", name, "remote"))))
-    if target.remote and not target.remote.startswith("sc://"):
-        findings.append(_not_connect(target.remote, locate(project, ("targets", name, "remote"))))
+    if target.remote and not str(target.remote).startswith("sc://"):
+        findings.append(_not_connect(str(target.remote), locate(project, ("targets", name, "remote"))))
     if target.ui_url and not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", target.ui_url):
         findings.append(_not_a_page(target.ui_url, locate(project, ("targets", name, "ui_url"))))
     for index, package in enumerate(target.packages):
@@ -117,6 +117,7 @@ def build_target(name: str, document: ProjectDocument, project: YamlMapping, fin
     below: Path = ("targets", name)
     places = {
         **_locations_of_alerts(alerts, project, below if target.alerts else (), findings),
+        **({"remote": locate(project, ("targets", name, "remote"))} if target.remote else {}),
         "metrics.sink": locate(project, (*(below if target.metrics else ()), "metrics", "sink")),
     }
     return Target.model_construct(

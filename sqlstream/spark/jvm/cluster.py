@@ -10,7 +10,8 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.gateway import seq_items
+from sqlstream.spark.jvm.connect import core_count
+from sqlstream.spark.jvm.gateway import is_connect, seq_items
 from sqlstream.spark.jvm.internals import call_internal
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -42,7 +43,11 @@ MAX_CORES = "spark.cores.max"
 
 
 def cores_of(session: SparkSession) -> int:
-    """Returns the number of cores of all registered executors, or of the driver on a local master."""
+    """Returns the number of cores of all registered executors, or of the driver on a local master. Over Connect: the
+    number of partitions into which Spark divides a range.
+    """
+    if is_connect(session):
+        return core_count(session)
     context = session.sparkContext
 
     def of_executors() -> int:
@@ -50,6 +55,11 @@ def cores_of(session: SparkSession) -> int:
         return sum(int(executor.totalCores()) for executor in seq_items(executors))
 
     return call_internal(session, "list of executors", of_executors, lambda: context.defaultParallelism)
+
+
+def parallelism(session: SparkSession) -> int:
+    """Returns the number of tasks that Spark starts for work that can be divided. Over Connect: as `cores_of`."""
+    return core_count(session) if is_connect(session) else session.sparkContext.defaultParallelism
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Compiles the Java classes beside this file in the driver, with the compiler of the code that Spark generates."""
+"""Compiles the Java classes beside this file in the driver, with the compiler of the code that Spark generates.
+
+Over Connect: not available.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,7 @@ _COMPILING = Lock()
 
 
 def compiled_class(session: SparkSession, name: str) -> Any:
-    """Returns the class `sqlstream.NAME` of the file NAME.java, compiled once in each JVM. Raises: Spark's errors. Over
-    Connect: not available.
-    """
+    """Returns the class `sqlstream.NAME` of the file NAME.java, compiled once in each JVM. Raises: Spark's errors."""
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001
     with _COMPILING:
         compiled: dict[str, Any] = vars(gateway).setdefault("compiled", {})  # any other name is an object of the JVM

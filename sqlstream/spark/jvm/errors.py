@@ -15,6 +15,7 @@ from sqlstream.errors import Finding
 from sqlstream.location import Location, Place
 from sqlstream.project.connectors.connectors import CONNECTORS
 from sqlstream.project.wording import did_you_mean
+from sqlstream.spark.jvm.connect import is_server_gone
 from sqlstream.spark.jvm.gateway import Cause, causes_of, is_jvm_gone
 from sqlstream.spark.secrets import Secrets
 
@@ -160,7 +161,9 @@ def error_finding(
     own = own_error(error)
     if own is not None:
         why = own.message
-    if is_jvm_gone(error):
+    if is_server_gone(error):
+        why = "the Spark Connect server has ended the session, or cannot be reached: it was stopped or restarted"
+    elif is_jvm_gone(error):
         why = "the Java process of Spark ended: it was killed, perhaps because memory ran out, or it crashed"
     return Finding(code, what, secrets.redact(why), secrets.redact(read.fix or fix), place.location, calls=place.calls)
 
@@ -264,9 +267,9 @@ def _last_name(qualified: str) -> str:
 
 def fragment_of(error: BaseException) -> tuple[int | None, str]:
     """Returns the offset and text of the SQL expression that failed at run time, according to `error` and its causes;
-    None and an empty text if unknown.
+    None and an empty text if unknown. Over Connect the offset is always unknown.
     """
-    located = [cause for cause in causes_of(error) if cause.offset is not None]
+    located = [cause for cause in causes_of(error) if cause.fragment]
     return (located[-1].offset, located[-1].fragment) if located else (None, "")
 
 

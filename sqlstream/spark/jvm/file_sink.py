@@ -1,4 +1,7 @@
-"""Spark's internal writer of files, which `writeStream` uses: it keeps a log of the files of each batch."""
+"""Spark's internal writer of files, which `writeStream` uses: it keeps a log of the files of each batch.
+
+Over Connect: not available.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def file_sink(
 ) -> Any:
     """Returns the JVM's FileStreamSink for the folder `path`; see `add_batch`.
 
-    Raises: Spark's errors. Over Connect: not available.
+    Raises: Spark's errors.
     """
     jvm: Any = jvm_of(session)
     partitions, made = jvm.PythonUtils.toSeq(list(partition_by)), jvm.PythonUtils.toScalaMap(dict(options))

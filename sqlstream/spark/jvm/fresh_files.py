@@ -20,7 +20,8 @@ from sqlstream.spark.jvm.internals import can_change_queries
 
 def read_fresh_files(session: SparkSession) -> None:
     """Makes the queries that start in `session` from now on list their files in each batch, unless `can_change_queries`
-    forbids it. Raises: Spark's errors. Over Connect: not available.
+    forbids it. Raises: Spark's errors. Over Connect: a file with a path that looks like a pattern ends the query, and
+    static tables keep the files that they have at the start.
     """
     if not can_change_queries(session):
         return

@@ -1,11 +1,12 @@
 """Calls into Spark's JVM beyond PySpark's public API; the only module that uses py4j.
 
-Nothing here works over Spark Connect. Each docstring names the loss there.
+On a server of Spark Connect (`is_connect`) there is no JVM to call. Each docstring says what sqlstream does then.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from sqlstream.project.formats.formats import format_of
+from sqlstream.spark.jvm.connect import is_server_gone
 
 JVM_ERRORS = (Py4JError, ConnectionError)
 """The errors of a call into the JVM, PySpark's own aside; see `is_jvm_gone`."""
@@ -38,8 +40,27 @@ COMMANDS = ("Command", "ParsedStatement", "InsertIntoDir")
 LEAST_LONG = 2**31
 
 
+def is_connect(session: SparkSession) -> bool:
+    """Returns whether `session` is on a Spark Connect server: then this process has no JVM."""
+    return not isinstance(session, SparkSession)
+
+
+def analysed(frame: DataFrame) -> DataFrame:
+    """Returns `frame`, which Spark has analyzed: over Connect it otherwise does so only at the first use.
+
+    Raises: AnalysisException.
+    """
+    if is_connect(frame.sparkSession):
+        _ = frame.schema
+    return frame
+
+
 def is_jvm_gone(error: BaseException) -> bool:
-    """Returns whether `error` means that the JVM was killed or has crashed."""
+    """Returns whether `error` means that the JVM was killed or has crashed, or over Connect that the server has, or has
+    ended the session.
+    """
+    if is_server_gone(error):
+        return True
     # py4j wraps a lost connection in this class; an error that Java reports has a trace below its first line
     has_no_answer = type(error) is Py4JError and "\n" not in str(error).strip()
     return has_no_answer or isinstance(error, Py4JNetworkError | ConnectionError)
@@ -102,9 +123,7 @@ def causes_of(error: BaseException) -> list[Cause]:
     while current is not None:
         java = getattr(current, "_origin", None) or getattr(current, "java_exception", None)
         # a JVM that has ended since does not tell the cause
-        causes += (
-            [_python_cause(current)] if java is None else _java_causes(java) or [Cause(type(current).__name__, "")]
-        )
+        causes += _python_causes(current) if java is None else _java_causes(java) or [Cause(type(current).__name__, "")]
         inner = None if java is not None else getattr(current, "_cause", None)  # of an error that PySpark returns
         current = inner or current.__cause__
     failed = [cause for cause in causes if not cause.kind.endswith(".StreamingQueryException")]
@@ -147,22 +166,65 @@ def _java_cause(error: Any) -> Cause:
     )
 
 
-def _python_cause(error: BaseException) -> Cause:
+def _python_causes(error: BaseException) -> list[Cause]:
     kind = f"{type(error).__module__}.{type(error).__name__}"
     if isinstance(error, Py4JError):
-        return Cause(kind, str(error).splitlines()[0])
-    if isinstance(error, PySparkException):  # without a Java exception, either of PySpark itself or of an older trace
-        text = str(getattr(error, "_desc", None) or error)
-        return Cause(kind, text, error.getCondition(), error.getMessageParameters() or {}, error.getSqlState())
-    return Cause(kind, str(error) or type(error).__name__)
+        return [Cause(kind, str(error).splitlines()[0])]
+    if not isinstance(error, PySparkException):
+        return [Cause(kind, str(error) or type(error).__name__)]
+    # without a Java exception: of PySpark itself, of a Connect server, or of an older trace
+    text, _, trace = str(getattr(error, "_desc", None) or error).partition(_SERVER_TRACE)
+    get_trace = getattr(error, "getStackTrace", lambda: None)
+    first, *others = _TRACED.split(str(get_trace() or trace))
+    kind = first.partition("\n")[0].partition(":")[0].strip() or kind
+    contexts = [each for each in error.getQueryContext() if each.contextType().name == "SQL" and each.startIndex() >= 0]
+    cause = Cause(
+        kind,
+        _REASON.sub("", text).strip(),
+        error.getCondition(),
+        error.getMessageParameters() or {},
+        error.getSqlState(),
+        int(contexts[0].startIndex()) if contexts else None,
+        str(contexts[0].fragment()) if contexts else "",
+    )
+    return [cause, *map(_traced_cause, others)]
+
+
+_SERVER_TRACE = "\n\nJVM stacktrace:\n"
+"""The line after which a message of a Connect server has the stack trace of its JVM."""
+
+_TRACED = re.compile(r"(?m)^Caused by: ")
+_REASON = re.compile(r"^\([A-Z_]+\) ")
+"""The name of the outer condition, with which PySpark begins the message of a query that failed on a Connect server."""
+_TRACED_CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]")
+_TRACED_SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
+_TRACED_SQL = re.compile(r"== SQL \(line \d+, position \d+\) ==\n(?P<line>.+)\n(?P<blanks> *)(?P<marks>\^+)")
+"""The first line of the SQL to which an exception refers, and the marks below its part, in a stack trace."""
+
+
+def _traced_cause(text: str) -> Cause:
+    """Returns the exception that a stack trace shows after `Caused by: `. It has no parameters there."""
+    header = text.partition("\n\tat ")[0].strip()
+    kind, _, message = header.partition(": ")
+    condition, state, sql = (pattern.search(message) for pattern in (_TRACED_CONDITION, _TRACED_SQLSTATE, _TRACED_SQL))
+    first = len(sql["blanks"]) if sql else 0
+    return Cause(
+        kind,
+        message or kind,
+        condition[1] if condition else None,
+        sqlstate=state[1] if state else None,
+        fragment=sql["line"][first : first + len(sql["marks"])] if sql else "",
+    )
 
 
 def failure_of(query: StreamingQuery) -> Exception | None:
     """Returns the error that ended `query`, None if it has not failed.
 
-    PySpark's `exception()` returns one without its Java exceptions, which know conditions and causes. Over Connect: use
-    that.
+    PySpark's `exception()` returns one without its Java exceptions, which know conditions and causes. Over Connect:
+    that one, whose causes are in the text of a stack trace.
     """
+    if not isinstance(query, StreamingQuery):
+        return query.exception()
     found = query._jsq.exception()  # noqa: SLF001
     return convert_exception(found.get()) if found.isDefined() else None
 
@@ -183,7 +245,9 @@ def check_streaming(frame: DataFrame, output_mode: str) -> None:
 
 
 def free_rows(rows: DataFrame) -> None:
-    """Frees the rows of a frame that `localCheckpoint` returned, without waiting for it."""
+    """Frees the rows of a frame that `localCheckpoint` returned, without waiting for it. Over Connect: Spark frees them
+    when nothing refers to them.
+    """
     rows._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001 - PySpark frees only what it has cached
 
 
@@ -328,7 +392,9 @@ def unfinished_batch(query: StreamingQuery) -> int | None:
 
 
 class OperatorWatermarks:
-    """The watermarks that a running query keeps in memory: one for each operator, in the order of its plan."""
+    """The watermarks that a running query keeps in memory: one for each operator, in the order of its plan. Over
+    Connect: not available.
+    """
 
     def __init__(self, tracker: Any, plan: Any) -> None:
         field = tracker.getClass().getDeclaredField("operatorToWatermarkMap")
@@ -391,6 +457,7 @@ def execution_of(query: StreamingQuery) -> Any:
 
 
 def _state(name: str) -> Any:
+    """Returns a state of Spark's execution of a query. Over Connect: not available."""
     # not jvm_of(): the calling thread may have no active session
     classes = getattr(SparkContext._jvm, "java.lang.Class")  # noqa: SLF001
     state = classes.forName(f"org.apache.spark.sql.execution.streaming.runtime.{name}$")
@@ -440,6 +507,8 @@ class _Listener:
 
 def set_pool(session: SparkSession, name: str) -> None:
     """Puts queries that this thread starts into the fair-scheduler pool `name`. Over Connect: the server decides."""
+    if is_connect(session):
+        return
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
@@ -450,6 +519,22 @@ def set_active_session(session: SparkSession) -> None:
     """
     jvm = jvm_of(session)
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+
+
+def set_job_group(session: SparkSession, group: str, description: str) -> None:
+    """Makes what this thread starts part of a group for `cancel_job_group`. Over Connect: gives it a tag."""
+    if is_connect(session):
+        session.addTag(group)
+    else:
+        session.sparkContext.setJobGroup(group, description, interruptOnCancel=True)
+
+
+def cancel_job_group(session: SparkSession, group: str) -> None:
+    """Cancels the running jobs of `group`. Over Connect: interrupts the operations with this tag."""
+    if is_connect(session):
+        session.interruptTag(group)
+    else:
+        session.sparkContext.cancelJobGroup(group)
 
 
 def cancel_future_jobs(session: SparkSession, group: str) -> None:
@@ -470,7 +555,10 @@ def call_in_other_jvm(method: Any, *arguments: object) -> Any:
 
 
 def jvm_of(session: SparkSession | None) -> Any:
-    """Returns py4j's view of the JVM of `session`. Raises: RuntimeError without a session."""
+    """Returns py4j's view of the JVM of `session`. Raises: RuntimeError without a session.
+
+    Over Connect: not available.
+    """
     if session is None:
         raise RuntimeError("there is no active Spark session")
     return session._jvm  # noqa: SLF001
@@ -498,7 +586,7 @@ def iceberg_table_id(session: SparkSession, name: str | None, path: str | None) 
 
 
 def java_array(session: SparkSession, kind: Any) -> Any:
-    """Returns an empty array of the class `kind`."""
+    """Returns an empty array of the class `kind`. Over Connect: not available."""
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001
     return gateway.new_array(kind, 0)
 
@@ -543,6 +631,7 @@ def seq_items(seq: Any) -> list[Any]:
 
 
 def _java_frame(frame: DataFrame) -> Any:
+    """Returns the Java object of `frame`. Over Connect: not available."""
     return frame._jdf  # noqa: SLF001
 
 

@@ -1,8 +1,8 @@
 """Decides whether to use a Spark internal or its public fallback.
 
 Internals are classes, methods and fields outside Spark's API, which any release of Spark can move. If one is missing,
-or the target sets `SETTING` to `false`, sqlstream uses the public fallback. Queries still run, stop and resume, but
-sqlstream finds fewer errors before the start, and a stop can make a batch run twice.
+the target sets `SETTING` to `false`, or Spark is a Connect server, sqlstream uses the public fallback. Queries still
+run, stop and resume, but sqlstream finds fewer errors before the start, and a stop can make a batch run twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.compiler.spark_versions import is_later
 from sqlstream.spark.jvm import gateway
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, OperatorWatermarks, Phase, causes_of
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, OperatorWatermarks, Phase, causes_of, is_connect
 
 logger = logging.getLogger("sqlstream.internals")
 
@@ -52,7 +52,7 @@ def can_change_queries(session: SparkSession, version: str = "") -> bool:
 
 
 def _is_disabled(session: SparkSession) -> bool:
-    return (session.conf.get(SETTING, "true") or "").lower() == "false"
+    return is_connect(session) or (session.conf.get(SETTING, "true") or "").lower() == "false"
 
 
 def is_missing(error: BaseException) -> bool:
@@ -120,7 +120,7 @@ def cancel_jobs(session: SparkSession, group: str) -> None:
         session,
         "cancellation of later jobs",
         lambda: gateway.cancel_future_jobs(session, group),
-        lambda: session.sparkContext.cancelJobGroup(group),
+        lambda: gateway.cancel_job_group(session, group),
     )
 
 

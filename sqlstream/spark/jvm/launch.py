@@ -1,4 +1,7 @@
-"""Launches the JVM so that neither signals nor secrets reach it, and forgets it when it is gone."""
+"""Launches the JVM so that neither signals nor secrets reach it, and forgets it when it is gone.
+
+Over Connect: not used.
+"""
 
 from __future__ import annotations
 

@@ -85,11 +85,15 @@ _GROUPS = ("Aggregate", "Distinct")
 """Logical operators that drop late rows after grouping."""
 
 
-def is_stateful(frame: DataFrame) -> bool:
-    """Returns whether a streaming query of `frame` keeps state. Without access to the plan, it returns True for every
-    stream, so that unsafe changes are refused.
+def is_stateful(frame: DataFrame, unknown: Callable[[], bool] = lambda: True) -> bool:
+    """Returns whether a streaming query of `frame` keeps state. Without access to the plan, it returns `unknown()` for
+    every stream (default: True, so that unsafe changes are refused).
     """
-    return call_internal(frame.sparkSession, PLAN, lambda: keeps_state(analyzed(frame)), lambda: frame.isStreaming)
+
+    def without_plan() -> bool:
+        return frame.isStreaming and unknown()
+
+    return call_internal(frame.sparkSession, PLAN, lambda: keeps_state(analyzed(frame)), without_plan)
 
 
 def keeps_state(node: Any) -> bool:

@@ -1,4 +1,7 @@
-"""The Spark session of a run, with sqlstream's defaults, and a child session for each query."""
+"""The Spark session of a run, with sqlstream's defaults, and a child session for each query.
+
+Over Connect: `RemoteSessions` has the sessions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import EXTENSIONS
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
+from sqlstream.spark.jvm.connect import PATIENCE, PATIENCE_SECONDS, RemoteSessions, refused_settings
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import JARS, end_jvm_without, forget_jvm, launch_jvm
@@ -81,7 +86,8 @@ PY4J_LOGGERS = ("py4j", "py4j.java_gateway", "py4j.clientserver")
 class SparkRuntime:
     """A started Spark: the root session, its version, whether it can name sources, and on a cluster the default of the
     shuffle partitions. `inherited` are the settings that neither sqlstream nor the target has set, such as those of a
-    spark-defaults.conf. `resources` are closed with the session.
+    spark-defaults.conf. `resources` are closed with the session. `remote` has the sessions on a Spark Connect server,
+    None if Spark runs with a master.
     """
 
     session: SparkSession
@@ -90,6 +96,7 @@ class SparkRuntime:
     cluster: ClusterDefault | None = None
     inherited: Mapping[str, str] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
+    remote: RemoteSessions | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,11 @@ class SparkLaunch:
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
-    """Starts Spark. Raises: FindingsError, with the message of Spark or the JVM."""
+    """Starts Spark, or sessions on the target's Spark Connect server. Raises: FindingsError, with the message of Spark
+    or the JVM.
+    """
+    if target.remote is not None:
+        return _connect(target, target.remote, secrets, launch)
     with ExitStack() as resources:
         resources.enter_context(quiet_pyspark())
         resources.enter_context(_environment(target))
@@ -196,6 +207,70 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
             _stop_session(session)
             raise FindingsError([_start_finding(target, error, (), secrets)]) from error
         return SparkRuntime(session, session.version, names_sources(session), cluster, inherited, resources.pop_all())
+
+
+def _connect(target: Target, remote: OptionValue, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
+    """Starts sessions on the server `remote`, with the settings and jars of the target. Raises: FindingsError."""
+    url = secrets.resolve(remote)
+    with ExitStack() as resources:
+        resources.enter_context(quiet_pyspark())
+        try:
+            sessions = RemoteSessions(url, float(str(target.spark.get(PATIENCE, PATIENCE_SECONDS))))
+            resources.callback(sessions.close)
+            session = sessions.root
+            before = set(session.conf.getAll)
+            settings = remote_settings(target, secrets, launch.connectors)
+            refused = refused_settings(session, settings)
+            if launch.connectors.jars:
+                session.addArtifacts(*launch.connectors.jars)
+            inherited = {name: value for name, value in session.conf.getAll.items() if name not in settings}
+        except (ImportError, OSError, ValueError, *SPARK_ERRORS) as error:
+            raise FindingsError([_no_server(target, error, secrets)]) from error
+        if refused:
+            raise FindingsError([_server_setting(target, name) for name in refused])
+        cluster = None if PARTITIONS in before else ClusterDefault(session)
+        return SparkRuntime(
+            session, sessions.version, names_sources(session), cluster, inherited, resources.pop_all(), sessions
+        )
+
+
+def remote_settings(target: Target, secrets: Secrets, connectors: SessionConnectors) -> dict[str, str]:
+    """Returns the settings of a session on a Spark Connect server: sqlstream's defaults, then the target's `spark:`."""
+    return {
+        PROVIDER: ROCKSDB,  # as on a cluster
+        "spark.sql.streaming.stopTimeout": "60s",
+        # the server ends a query that a killed run has left on it
+        "spark.sql.streaming.stopActiveRunOnRestart": "true",
+        **OWN_DEFAULTS,
+        TIME_ZONE: "UTC",
+        **{name: value for name, value in connectors.settings.items() if name != EXTENSIONS},
+        **secrets.resolve_all(target.spark),
+    }
+
+
+def _no_server(target: Target, error: Exception, secrets: Secrets) -> Finding:
+    why, fix = read_error(error).message, "fix `remote` of the target, or start the server"
+    if isinstance(error, ImportError):
+        fix = "install what the client of Spark Connect needs: pip install 'sqlstream[connect]'"
+    elif isinstance(error, OSError):
+        why = f"the server does not accept connections: {error}"
+    return Finding(
+        "spark-start",
+        f"Spark Connect cannot be used for target `{target.name}`",
+        secrets.redact(why),
+        fix,
+        target.location_of("remote"),
+    )
+
+
+def _server_setting(target: Target, name: str) -> Finding:
+    return Finding(
+        "spark-start",
+        f"target `{target.name}` cannot set {name} over Spark Connect",
+        "Spark refuses it in a session: it is a setting of the server",
+        "remove it from `spark` of the target, and set it when the server starts",
+        target.location,
+    )
 
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tuple[SparkSession, Collection[str]]:
@@ -238,7 +313,8 @@ def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
 def stop_spark(runtime: SparkRuntime) -> None:
     """Stops Spark, even if its JVM has died; a later start in this process then launches a new JVM."""
     with runtime.resources:
-        _stop_session(runtime.session)
+        if runtime.remote is None:
+            _stop_session(runtime.session)
 
 
 def _stop_session(session: SparkSession) -> None:
@@ -307,7 +383,7 @@ def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> 
 
 def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSession:
     """Returns a new session for one query: separate views and settings, same SparkContext."""
-    child = runtime.session.newSession()
+    child = runtime.session.newSession() if runtime.remote is None else runtime.remote.clone()
     for name, value in settings.items():
         child.conf.set(name, value)
     return child

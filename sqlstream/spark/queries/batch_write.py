@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from sqlstream.project.formats.formats import format_of
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_job_group, set_pool
 from sqlstream.spark.jvm.internals import call_internal, cancel_jobs
 from sqlstream.spark.queries.start import StartOrder, query_name
 from sqlstream.spark.reading.corrupt import observed_counts
@@ -105,7 +105,7 @@ class BatchWrite:
         set_pool(session, query.model.config.pool or query.model.name)
         if query.output.format == "kafka":
             session.conf.set(_OLD_WRITERS, "")  # Spark does not observe what the old writer of Kafka runs
-        session.sparkContext.setJobGroup(self.job_group, query.model.name, interruptOnCancel=True)
+        set_job_group(session, self.job_group, query.model.name)
         observed = Observation(ROWS_OUT)
         frame = checked_rows(query.model, query.output, query.frame)
         frame = frame.observe(observed, count(lit(1)).alias("rows"))
@@ -136,7 +136,7 @@ class BatchWrite:
         """
         storage, path = storage_for(output, frame.sparkSession)
         aside = f"{writing_folder(path)}/{uuid4().hex}"
-        self._write_rows(frame, "errorifexists", aside)
+        self._write_rows(frame, "error", aside)
         if not self._is_stopped:
             # the write may have taken long, and another run may have the query since
             self._order.lock.confirm()
@@ -145,7 +145,7 @@ class BatchWrite:
     def _write_table(self, frame: DataFrame, name: str) -> None:
         """Writes a table with another name, and renames it when it is complete."""
         session, aside = frame.sparkSession, beside_table(name, f"writing_{uuid4().hex}")
-        provider, writer = table_provider(session, name), self._writer(frame, "errorifexists")
+        provider, writer = table_provider(session, name), self._writer(frame, "error")
         writer = writer.options(**table_options(session, name, self._order.query.output.options))
         is_complete = False
         try:
@@ -231,5 +231,6 @@ def _is_known(session: SparkSession, observation: Observation) -> bool:
 
 
 def _has_values(observation: Observation) -> bool:
+    """Returns whether `observation` has its metrics. Over Connect: `get` waits for them."""
     java: Any = observation._jo  # noqa: SLF001 - the only way to ask without waiting
     return bool(java.future().isCompleted())

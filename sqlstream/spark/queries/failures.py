@@ -6,8 +6,6 @@ import re
 import time
 from dataclasses import replace
 
-from pyspark.sql.streaming.query import StreamingQuery
-
 from sqlstream.compiler.allowances import lower_findings
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.graph import source_id
@@ -17,7 +15,7 @@ from sqlstream.numbers import span_text
 from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, causes_of
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.jvm.plans import rows_of_failed_batch
 from sqlstream.spark.queries.connections import ask_servers, servers_of
@@ -127,16 +125,15 @@ def _all_violations(run: QueryRun, found: ViolatingRows) -> ViolatingRows:
     """Returns all rows of the failed batch that violate the same data test, or only the row at which the query failed
     if the others cannot be read.
     """
-    query, running = run.order.query, run.query
+    query = run.order.query
     model = next((model for model in query.compiled.models.values() if model.name == found.model), None)
     tests = () if model is None else model.file.row_tests
     test = next((test for test in tests if test.name == found.test), None)
     if test is None:
         return found
     try:
-        stream = running if isinstance(running, StreamingQuery) else None
         frame = query.frame if query.marked is None else query.marked
-        rows = rows_of_failed_batch(stream, frame, f"{TESTED}{found.model}")
+        rows = rows_of_failed_batch(run.stream, frame, f"{TESTED}{found.model}")
         count, shown = (0, ()) if rows is None else violations(rows, tests, test, SHOWN_ROWS)
     except SPARK_ERRORS:  # the files or records are gone, or Spark stops
         return found
@@ -257,9 +254,8 @@ def _with_addresses(finding: Finding, run: QueryRun, error: Exception, secrets: 
 def _failed_batch(run: QueryRun) -> int | None:
     """Returns the batch in which a query failed, None if it ran no batch, or if its JVM is gone."""
     try:
-        query = run.query if isinstance(run.query, StreamingQuery) else None
-        return unfinished_batch(query) if query else None
-    except JVM_ERRORS:
+        return unfinished_batch(run.stream) if run.stream is not None else None
+    except SPARK_ERRORS:
         return None
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.spark.jvm.cluster import cores_of
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, is_connect
 from sqlstream.spark.queries.query_run import QueryRun
 from sqlstream.state.runs.events import Notice, RunEvent
 
@@ -37,12 +36,14 @@ class OccupiedCores:
 
 
 def _running_tasks(run: QueryRun) -> int:
-    """Returns the number of tasks in the running jobs of a query, 0 if it has no job yet, or ends."""
+    """Returns the number of tasks in the running jobs of a query, 0 if it has no job yet, or ends. Over Connect: 0,
+    because its jobs are unknown.
+    """
     try:
-        if not isinstance(run.query, StreamingQuery):
+        if is_connect(run.session) or run.stream is None:
             return 0
         tracker = run.session.sparkContext.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(run.query.runId))]
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(run.stream.runId))]
         stages = {int(stage) for job in jobs if job is not None and job.status == "RUNNING" for stage in job.stageIds}
         infos = [tracker.getStageInfo(stage) for stage in stages]
         return sum(int(info.numTasks) for info in infos if info is not None)

@@ -12,6 +12,7 @@ from pyspark.sql.functions import col, count, count_if, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.data_tests import ERRORS
+from sqlstream.compiler.trees import is_followed, keeps_state
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
@@ -150,9 +151,8 @@ def prepare_query(
     settings = dict(_settings(session))
     columns = columns_of(frame)
     find_value = partial(_substituted_value, session)
-    found = identity_of(
-        compiled, model, uses, columns, stateful=is_stateful(frame), settings=settings, find_value=find_value
-    )
+    stateful = is_stateful(frame, lambda: keeps_state(compiled, model) or not is_followed(compiled, model))
+    found = identity_of(compiled, model, uses, columns, stateful=stateful, settings=settings, find_value=find_value)
     # settings that can change results: those of the target, and those from elsewhere such as a spark-defaults.conf
     given, always = found.declared or {}, (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)
     elsewhere = declared_settings(runtime.inherited, always)

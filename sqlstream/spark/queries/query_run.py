@@ -16,7 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sqlstream.errors import Finding
 from sqlstream.project.configuration.trigger import OUTLASTS, Retries
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, Phase
+from sqlstream.spark.jvm.connect import progress_json
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, Phase
 from sqlstream.spark.queries.batch_write import BatchWrite
 from sqlstream.spark.queries.start import StartOrder
 from sqlstream.spark.queries.watermarks import KeptWatermarks
@@ -29,11 +30,19 @@ BatchKey = tuple[str, int, str]
 LOST_END_SECONDS = 5.0
 """Time to wait for the end event of an inactive query. Spark drops events when it is overloaded."""
 
+REMOTE_POLL_SECONDS = 1.0
+"""The interval of requests about each query on a Spark Connect server."""
+
+
+IDLE_STEPS = frozenset({"latestOffset", "triggerExecution"})
+"""The steps of a trigger that has found no data. Spark keeps its progress as that of a batch."""
+
 
 class Polling:
     """Calls `on_progress` with each batch's progress as JSON, and `on_end` once after the last batch, like a listener.
 
-    Spark keeps the last 100 batches of a query, so calling `poll` several times a second misses none.
+    Spark keeps the last 100 batches of a query, so calling `poll` several times a second misses none. `is_lost`: Spark
+    could not say how the query is.
     """
 
     def __init__(self, query: StreamingQuery, on_progress: Callable[[str], None], on_end: Callable[[], None]) -> None:
@@ -42,14 +51,24 @@ class Polling:
         self._on_end = on_end
         self._seen: BatchKey | None = None
         self._has_ended = False
+        self._interval = 0.0 if isinstance(query, StreamingQuery) else REMOTE_POLL_SECONDS
+        self._next_at = 0.0
+        self.is_lost = False
 
     def poll(self) -> None:
-        """Reports new batches and the end. Raises: Spark's errors."""
-        if self._has_ended:
+        """Reports new batches and the end."""
+        if self._has_ended or time.monotonic() < self._next_at:
             return
-        is_active = self._query.isActive  # first, so that the progress below includes the last batch
-        for progress in self._new():
-            self._on_progress(progress.json)
+        self._next_at = time.monotonic() + self._interval
+        try:
+            is_active = self._query.isActive  # first, so that the progress below includes the last batch
+            new = list(self._new())
+            self.is_lost = False
+        except SPARK_ERRORS:
+            self.is_lost = True
+            return
+        for progress in new:
+            self._on_progress(progress.json if self._interval == 0.0 else progress_json(progress))
         if not is_active:
             self._has_ended = True
             self._on_end()
@@ -62,7 +81,8 @@ class Polling:
         known = [index for index, progress in enumerate(recent) if batch_key(progress) == self._seen]
         for progress in recent[known[-1] + 1 if known else 0 :]:
             self._seen = batch_key(progress)
-            yield progress
+            if not IDLE_STEPS.issuperset(progress.durationMs):
+                yield progress
 
 
 class LastBatch:
@@ -141,6 +161,11 @@ class QueryRun:
         return self.order.query.model.name
 
     @property
+    def stream(self) -> StreamingQuery | None:
+        """The streaming query, None for a batch model or before the start."""
+        return None if isinstance(self.query, BatchWrite) else self.query
+
+    @property
     def session(self) -> SparkSession:
         """The query's session."""
         return self.order.query.frame.sparkSession
@@ -175,15 +200,17 @@ class QueryRun:
         """Whether Spark has ended the query."""
         try:
             return self.query is not None and not self.query.isActive
-        except JVM_ERRORS:
+        except SPARK_ERRORS:
             return True
 
     def misses_its_end(self) -> bool:
         """Returns whether the end event of the query will not arrive: its JVM is gone, or the event is overdue."""
+        if self.polling is not None and not self.polling.is_lost:
+            return False
         try:
             if self.query is None or self.query.isActive:
                 return False
-        except JVM_ERRORS:
+        except SPARK_ERRORS:
             return True
         now = time.monotonic()
         self.inactive_since = self.inactive_since or now

@@ -23,6 +23,7 @@ from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import HeldLock
+from sqlstream.spark.storage.query_locks import note_remote_query
 from sqlstream.spark.storage.storage import use_fast_checkpoint_files
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
@@ -48,6 +49,7 @@ class StartOrder:
     outputs must be checked before its first start, as before a restart. `quarantine` is the path, URI or table of the
     quarantine, None without one. `released` is the folder of Parquet files with rows of the quarantine that the first
     batch writes to the sinks, too. `late` is the path, URI or table of the late rows, None if they are not kept.
+    `server` is the Spark Connect server that runs the query, None if Spark runs with a master.
     """
 
     query: PreparedQuery
@@ -62,6 +64,7 @@ class StartOrder:
     quarantine: str | None = None
     released: str | None = None
     late: str | None = None
+    server: str | None = None
 
     @property
     def is_batch(self) -> bool:
@@ -98,6 +101,8 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
     )
     _check_trigger(stream, order)
     stream = with_trigger(stream, order.trigger)
+    if order.server is not None and order.checkpoint is not None:
+        note_remote_query(order.checkpoint, order.server, query.frame.sparkSession)
     if batches is not None:
         return _start_batches(stream, batches, target, order.lock)
     if table is not None:

@@ -27,8 +27,9 @@ from sqlstream.location import Location, Place
 from sqlstream.project.types.data_types import Struct, read_json_schema
 from sqlstream.project.values import SourceTable
 from sqlstream.python_syntax import parse_module
+from sqlstream.spark.jvm.connect import with_kept_plan
 from sqlstream.spark.jvm.errors import error_finding, host_fix, read_error
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, command_in
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, analysed, command_in, is_connect
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.plans import WATERMARK, AggregateCall, is_stateful, streaming_python_aggregates
 from sqlstream.spark.reading.data_tests import marked_rows, tested_rows
@@ -72,7 +73,8 @@ class NodeReader:
         if missing:
             raise FindingsError(missing)
         try:
-            return self.readers.open_table(table) if table.mode == "batch" else self.readers.open_stream(table, name)
+            is_static = table.mode == "batch"
+            return analysed(self.readers.open_table(table) if is_static else self.readers.open_stream(table, name))
         except (*SPARK_ERRORS, SchemaError) as error:
             raise FindingsError([self.unreadable(table, error)]) from error
 
@@ -87,7 +89,7 @@ class NodeReader:
         seed = next(seed for seed in project.seeds if node_id == seed_id(project.name, seed.name))
         try:
             if seed.name not in self._seeds:
-                self._seeds[seed.name] = open_seed(seed, self.readers)
+                self._seeds[seed.name] = analysed(open_seed(seed, self.readers))
             return self._seeds[seed.name]
         except SPARK_ERRORS as error:
             what = f"seed `{seed.name}` cannot be read"
@@ -154,7 +156,8 @@ class NodeReader:
             command = self._command(model.sql)
             if command is not None:
                 raise FindingsError([command_problem(model.name, command).at(Place(model.file.location))])
-            return self.readers.session.sql(model.sql)
+            frame = self.readers.session.sql(model.sql)
+            return with_kept_plan(frame) if is_connect(self.readers.session) else frame
         except SPARK_ERRORS as error:
             raise FindingsError([self._model_finding(model, error)]) from error
 
@@ -187,7 +190,7 @@ class NodeReader:
 
     def _deduplicated(self, model: CompiledModel, frame: DataFrame) -> DataFrame:
         try:
-            return _drop_duplicates(frame, model.config.deduplicate)
+            return analysed(_drop_duplicates(frame, model.config.deduplicate))
         except SPARK_ERRORS as error:
             what = f"Spark cannot deduplicate the rows of `{model.name}`"
             location = model.location_of("deduplicate")
@@ -211,7 +214,7 @@ class NodeReader:
         if not tests:
             return frame
         try:
-            return tested_rows(frame, model.name, tests, counter)
+            return analysed(tested_rows(frame, model.name, tests, counter))
         except SPARK_ERRORS:
             self._try_each(model, frame)
             raise
@@ -220,7 +223,7 @@ class NodeReader:
         """Raises: FindingsError for the first data test that Spark cannot evaluate."""
         for test in model.file.row_tests:
             try:
-                tested_rows(frame, model.name, (test,), TESTED)
+                analysed(tested_rows(frame, model.name, (test,), TESTED))
             except SPARK_ERRORS as error:
                 what = f"Spark cannot evaluate the data test `{test.name}` of `{model.name}`"
                 raise FindingsError([self._finding(error, "data-test", what, test.location, TEST_FIX)]) from error
@@ -327,6 +330,8 @@ def run_python_model(
         exec(compile(ast.fix_missing_locations(tree), path, "exec"), module)  # noqa: S102 - it is the user's own model
         pickle_by_value()
         frame = module[FUNCTION](inputs, session)  # type: ignore[operator]
+        if isinstance(frame, DataFrame):
+            analysed(frame)
     except (Exception, SystemExit) as error:
         raise FindingsError([_failure(model, error, path, secrets)]) from error
     if not isinstance(frame, DataFrame):

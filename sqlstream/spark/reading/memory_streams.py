@@ -1,7 +1,7 @@
 """In-memory streams, sinks and clocks for unit tests.
 
 They use the same classes as Spark's own tests (`MemoryStream`, `MemorySink`, `ManualClock`), which are in its jars.
-Nothing here works over Spark Connect.
+Over Connect: not available.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from sqlstream.compiler.rules.sources import used_sources
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Location
 from sqlstream.project.files.python_files import PYTHON, PythonFunction
+from sqlstream.spark.jvm.gateway import is_connect
 
 FOREACH_BATCH_ARGUMENTS = 2
 
@@ -33,7 +34,8 @@ ARCHIVE = "sqlstream_project_python.zip"
 def ship_python(session: SparkSession, root: Path) -> None:
     """Adds python/ of the project at `root` to this process's import path, and a copy to that of every worker.
 
-    Modules of an earlier run in this process are removed, so that changed files are imported again.
+    Modules of an earlier run in this process are removed, so that changed files are imported again. Over Connect: the
+    copy belongs to the session and to the clones of it.
     """
     folder = root / PYTHON
     _forget_modules()
@@ -45,7 +47,10 @@ def ship_python(session: SparkSession, root: Path) -> None:
         paths = (path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts)
         for path in filter(Path.is_file, paths):
             packed.write(path, path.relative_to(folder))
-    session.sparkContext.addPyFile(str(archive))
+    if is_connect(session):
+        session.addArtifacts(str(archive), pyfile=True)
+    else:
+        session.sparkContext.addPyFile(str(archive))
     sys.path.insert(0, str(folder))
     _SHIPPED[str(folder)] = archives
     importlib.invalidate_caches()  # the import system remembers the files of folders

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -17,7 +18,7 @@ from sqlstream.project.files.paths import escaped
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.errors import error_finding
-from sqlstream.spark.jvm.gateway import infer_csv_schema
+from sqlstream.spark.jvm.gateway import infer_csv_schema, is_connect
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.sources import Readers, quoted
 from sqlstream.spark.reading.type_text import HAS_DAY, without_todays_times
@@ -80,8 +81,11 @@ def _inferred_types(text: DataFrame, declared: Mapping[int, DataType]) -> dict[i
 
 
 def _infer(lines: DataFrame, options: Mapping[str, str]) -> StructType:
-    """Returns the schema of the CSV in `lines` with the public API only, which passes each line through Python."""
-    texts = lines.rdd.map(lambda row: str(row[0]))
+    """Returns the schema of the CSV in `lines` with the public API only, which passes each line through Python, except
+    over Connect.
+    """
+    # over Connect, Spark 4.3 accepts rows as the lines of a file
+    texts: Any = lines if is_connect(lines.sparkSession) else lines.rdd.map(lambda row: str(row[0]))
     return lines.sparkSession.read.options(**options, inferSchema=True).csv(texts).schema
 
 

@@ -1,6 +1,6 @@
 """Compares a streaming query with the batch query over the same rows: whether they agree, and what the stream delays.
 
-Nothing here works over Spark Connect, which does not expose plans.
+Over Connect: not available, because it does not show plans.
 """
 
 from __future__ import annotations

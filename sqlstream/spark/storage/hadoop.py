@@ -1,4 +1,4 @@
-"""Hadoop's file systems, with which Spark can access any URI. Not available over Spark Connect."""
+"""Hadoop's file systems, with which Spark can access any URI. Over Connect: not available."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, jvm_of
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_connect, jvm_of
 from sqlstream.state.output_files import StoredFile
 
 
 def default_file_system(session: SparkSession) -> str:
-    """Returns the URI of the file system for paths without a scheme (default: `file:///`)."""
+    """Returns the URI of the file system for paths without a scheme (default: `file:///`). Over Connect: from the
+    setting `spark.hadoop.fs.defaultFS`.
+    """
+    if is_connect(session):
+        return str(session.conf.get("spark.hadoop.fs.defaultFS", "file:///"))
     return str(session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))  # noqa: SLF001
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from pyspark.sql import SparkSession
+
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Location
+from sqlstream.spark.jvm.connect import RemoteSessions, session_id_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import HadoopStorage, creates_once
 from sqlstream.spark.storage.lease import HadoopLeaseFiles, LocalLeaseFiles, lease, this_holder
@@ -21,8 +25,8 @@ from sqlstream.spark.storage.locks import (
     NoFileLocksError,
     file_lock,
 )
-from sqlstream.spark.storage.storage import Storage
-from sqlstream.state.layout import lease_path, lock_path, versions_root
+from sqlstream.spark.storage.storage import Storage, storage_for
+from sqlstream.state.layout import CHECKPOINT, lease_path, lock_path, remote_query_path, versions_root
 from sqlstream.state.runs.lease_rules import PERIOD_SECONDS
 
 LEASE_PERIOD = "spark.sqlstream.lease.period"
@@ -32,11 +36,13 @@ LEASE_PERIOD = "spark.sqlstream.lease.period"
 class QueryLocks:
     """The locks of a run by the folders of versions of queries, until the body of a `with` ends. Any thread can use it.
 
-    `waiting` gets a message before a lock has to wait for another run.
+    `waiting` gets a message before a lock has to wait for another run. `remote` are the sessions of a run over Spark
+    Connect; it ends the queries that a killed run has left on the same server.
     """
 
     def __init__(self, secrets: Secrets, waiting: Callable[[str], None]) -> None:
         self._secrets, self._waiting = secrets, waiting
+        self.remote: RemoteSessions | None = None
         self._mutex = threading.Lock()
         self._stack = ExitStack()
         self._locks: dict[str, HeldLock] = {}
@@ -53,7 +59,8 @@ class QueryLocks:
     def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
         """Locks the version of a query in the folder `root`. Raises: FindingsError if another process has locked it."""
         with ExitStack() as new:
-            lock = new.enter_context(query_lock(storage, root, model, location, self._secrets, self._report))
+            held = query_lock(storage, root, model, location, self._secrets, self._report, self.remote)
+            lock = new.enter_context(held)
             with self._mutex:
                 if not self._has_ended:  # otherwise a check that nobody waits for has just ended
                     self._locks[root] = lock
@@ -121,10 +128,13 @@ def query_lock(
     location: Location,
     secrets: Secrets,
     waiting: Callable[[str], None] = lambda _: None,
+    remote: RemoteSessions | None = None,
 ) -> Iterator[HeldLock]:
-    """Locks the version of a query in the folder `root` while the body runs.
+    """Locks the version of a query in the folder `root` while the body runs. Ends the query on the server of `remote`
+    if a killed run has left it there.
 
-    Raises: FindingsError if another process has locked it, or if the body finds that the lock is lost.
+    Raises: FindingsError if another process has locked it, if it may run on another server of Spark Connect, or if the
+    body finds that the lock is lost.
     """
     with ExitStack() as stack:
         try:
@@ -132,7 +142,45 @@ def query_lock(
         except LockedError as error:
             raise FindingsError([query_in_use(model, str(error), location)]) from error
         stack.enter_context(_lost_locks(model, location, secrets))
+        left = _remote_query(storage, root)
+        if left is not None:
+            if remote is None or remote.server != left["server"]:
+                raise FindingsError([_runs_elsewhere(model, left, remote_query_path(root), location)])
+            if remote.end_queries_of(left["session"]):
+                waiting(f"{model}: ended the query that a killed run had left on {remote.server}")
         yield lock
+        # the session of the query has ended before the lock is released
+        if _remote_query(storage, root) is not None and remote is not None and remote.has_ended:
+            storage.write_text(remote_query_path(root), "{}\n")
+
+
+def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> None:
+    """Records that the query with this checkpoint is about to start in a session on a Spark Connect server. A server
+    keeps the queries of a client that was killed for an hour.
+    """
+    storage, path = storage_for(checkpoint, session)
+    record = {"server": server, "session": session_id_of(session)}
+    storage.write_text(remote_query_path(path.removesuffix(CHECKPOINT)), f"{json.dumps(record)}\n")
+
+
+def _remote_query(storage: Storage, root: str) -> Mapping[str, str] | None:
+    """Returns the `server` and `session` of a query that has not been ended, None without one."""
+    text = storage.read_text(remote_query_path(root))
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {"server": "an unknown server", "session": ""}
+    return found if isinstance(found, dict) and {"server", "session"} <= found.keys() else None
+
+
+def _runs_elsewhere(model: str, left: Mapping[str, str], path: str, location: Location) -> Finding:
+    return Finding(
+        "query-in-use",
+        f"the query of `{model}` may still run on the Spark Connect server {left['server']}",
+        "a run over Spark Connect ended without stopping it, and the server keeps it for an hour",
+        f"run it with a target that has this server as `remote`, which ends it; if the server has ended, remove {path}",
+        location,
+    )
 
 
 @contextmanager

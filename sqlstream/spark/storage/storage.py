@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
 from sqlstream.location import Location, Place
+from sqlstream.project.files.paths import escaped
 from sqlstream.spark.jvm.errors import error_finding, host_fix
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, is_connect
 from sqlstream.spark.jvm.jars import OBJECT_STORE_JAR
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import (
@@ -95,7 +99,28 @@ def use_fast_checkpoint_files(session: SparkSession, *paths: str | None) -> None
 
 
 def _has_object_store_files(session: SparkSession) -> bool:
+    """Returns whether Spark has the class for checkpoints on object stores. Over Connect: no, as storage is local."""
+    if is_connect(session):
+        return False
     return OBJECT_STORE_JAR.name in str(session.sparkContext.getConf().get("spark.jars", ""))
+
+
+def server_has(folder: str, session: SparkSession) -> bool:
+    """Returns whether the Spark Connect server of `session` reads a file that this process writes to a local folder.
+
+    Raises: OSError; Spark's other errors.
+    """
+    path = Path(folder, f"sqlstream-{uuid4().hex}.txt")  # Spark ignores hidden files
+    path.write_text("shared\n")
+    try:
+        rows = session.read.format("binaryFile").load(f"file:{escaped(str(path))}").select("content").collect()
+    except PySparkException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return False
+    finally:
+        path.unlink()
+    return [bytes(row.content) for row in rows] == [b"shared\n"]
 
 
 _STORAGE_FIX = "fix storage: of the target, its permissions, or the packages: of its file system"

@@ -38,6 +38,7 @@ from sqlstream.project.databases.statements import is_listed
 from sqlstream.project.formats.format import TIME_PARSER
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.wording import quoted_list
+from sqlstream.spark.jvm.cluster import parallelism
 from sqlstream.spark.jvm.internals import free_rows
 from sqlstream.spark.secrets import Secrets
 
@@ -146,7 +147,7 @@ def in_few_files(rows: DataFrame, output: Output) -> DataFrame:
         return rows
     if not output.partition_by:
         return rows.repartition(most)
-    folders, tasks = map(column_of, output.partition_by), max(most, rows.sparkSession.sparkContext.defaultParallelism)
+    folders, tasks = map(column_of, output.partition_by), max(most, parallelism(rows.sparkSession))
     if most == 1:
         return rows.repartition(tasks, *folders)
     part = "sqlstream: part of a folder"

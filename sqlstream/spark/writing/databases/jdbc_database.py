@@ -1,5 +1,5 @@
 """Databases behind a JDBC driver: executors write the staging table, and a connection of the driver in Spark's JVM
-(java.sql, a public API) applies it. Over Connect there is no JVM, so there are no connections.
+(java.sql, a public API) applies it. Over Connect: refused when the project is compiled.
 """
 
 from __future__ import annotations

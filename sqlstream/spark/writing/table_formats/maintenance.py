@@ -83,7 +83,7 @@ def _maintain_delta(table: FormatTable, retain_seconds: float | None) -> Iterato
 @contextmanager
 def _few_tasks(session: SparkSession) -> Iterator[None]:
     """Has VACUUM list the files in a few tasks for each core. By default it starts 10,000, most of them without work,
-    which takes ten minutes on two cores.
+    which takes ten minutes on two cores. Over Connect: the command is refused.
     """
     before = session.conf.get(_LISTING_TASKS)
     tasks = min(int(before or LISTING_TASKS), max(LISTING_TASKS, 2 * session.sparkContext.defaultParallelism))

@@ -1,0 +1,2 @@
+{{ config(sink='lake') }}
+select id, amount from {{ source('shop', 'orders') }}

@@ -1,0 +1,2 @@
+{{ config(sink='ledger') }}
+select id, amount from {{ source('shop', 'orders') }}
