@@ -30,6 +30,7 @@ from sqlstream.spark.storage.processes import process_start
 from sqlstream.state.runs.case_outcomes import Outcome
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.limits import RunLimits
+from sqlstream.state.runs.shards import Shard
 from sqlstream.state.runs.tracked_run import LiveStatus
 
 RETRIED = frozenset(
@@ -227,6 +228,7 @@ def selection_arguments(selection: Selection) -> dict[str, Any]:
         "exclude_resource_types": list(selection.excluded_types),
         "state": None if selection.state is None else str(selection.state.resolve()),
         "nodes": None if selection.nodes is None else sorted(selection.nodes),
+        "shard": None if selection.shard is None else str(selection.shard),
     }
 
 
@@ -255,6 +257,7 @@ def read_run_request(arguments: Mapping[str, Any], project: ProjectRequest, sele
 def read_selection(arguments: Mapping[str, Any]) -> Selection:
     """Returns a recorded selection. Raises: KeyError, TypeError."""
     nodes, state = arguments["nodes"], arguments["state"]
+    shard = arguments.get("shard")  # not in records of earlier versions
     return Selection(
         tuple(arguments["select"]),
         tuple(arguments["exclude"]),
@@ -263,6 +266,7 @@ def read_selection(arguments: Mapping[str, Any]) -> Selection:
         arguments["selector"],
         None if state is None else Path(state),
         None if nodes is None else frozenset(nodes),
+        None if shard is None else Shard.parse(shard),
     )
 
 

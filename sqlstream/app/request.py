@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.state.runs.limits import NO_LIMITS, RunLimits
+from sqlstream.state.runs.shards import Shard
 
 UI_HOST, UI_PORT = "127.0.0.1", 8321
 """Where the page of `sqlstream ui` is by default."""
@@ -63,7 +64,7 @@ class Selection:
     `selector` names a selector in selectors.yml and replaces `select` and `exclude`. If all three are empty, the
     default of selectors.yml applies. `resource_types` (empty: all) and `excluded_types` filter the selected nodes.
     `state` is a saved manifest.json or its folder, which `state:` compares with. `nodes` are unique ids that replace
-    all of these: what `retry` repeats.
+    all of these: what `retry` repeats. Of the queries that these select, a run has those of its `shard`.
     """
 
     select: tuple[str, ...] = ()
@@ -73,6 +74,7 @@ class Selection:
     selector: str | None = None
     state: Path | None = None
     nodes: frozenset[str] | None = None
+    shard: Shard | None = None
 
     def has_type(self, resource_type: str) -> bool:
         """Returns whether nodes of a type can be selected."""

@@ -17,6 +17,7 @@ from sqlstream.app.request import SHOWN_ROWS, ProjectRequest, Selection, silent
 from sqlstream.cli.output import echo_progress
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.wording import quoted
+from sqlstream.state.runs.shards import Shard
 
 EXAMPLE = "{min_fare: 3}"
 
@@ -160,6 +161,29 @@ SELECTION_OPTIONS = (
     ),
 )
 
+
+class _ShardType(click.ParamType[Shard]):
+    """`2/8` as a `Shard`."""
+
+    name = "shard"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        """Returns the shard; fails as click does."""
+        try:
+            return Shard.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+SHARD_OPTION = click.option(
+    "--shard",
+    type=_ShardType(),
+    metavar="K/N",
+    envvar="SQLSTREAM_SHARD",
+    show_envvar=True,
+    help="Only part K of the N parts of the selected queries, for several runs of one project: 2/8.",
+)
+
 RESOURCE_TYPES = click.Choice(["exposure", "model", "seed", "sink", "source", "test", "unit_test"])
 
 
@@ -238,6 +262,16 @@ def selection_options(command: AnyCommand) -> AnyCommand:
         return command(selection=Selection(select, exclude, selector=selector, state=state), **options)
 
     return _with_options(with_selection, SELECTION_OPTIONS)
+
+
+def shard_option(command: AnyCommand) -> AnyCommand:
+    """Adds --shard, which divides the queries of the selection; needs `selection_options` above it."""
+
+    @wraps(command)
+    def with_shard(selection: Selection, shard: Shard | None, **options: Any) -> object:
+        return command(selection=replace(selection, shard=shard), **options)
+
+    return _with_options(with_shard, (SHARD_OPTION,))
 
 
 def type_options(command: AnyCommand) -> AnyCommand:

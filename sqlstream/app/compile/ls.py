@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.app.loading.selected_findings import findings_of_selection
-from sqlstream.app.loading.selecting import SelectableTest, names_tests, select
+from sqlstream.app.loading.selected_queries import in_shard, with_added_queries
+from sqlstream.app.loading.selecting import SelectableTest, names_tests, select, terminal_among
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
 from sqlstream.compiler.compiled import CompiledProject
 from sqlstream.compiler.graph import DATA_TEST, EXPOSURE, SEED, SINK, SOURCE, UNIT_TEST, kind_of, sink_id
@@ -32,7 +33,8 @@ class NodeListing:
 
 def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> NodeListing:
     """Returns the selected nodes, even if rules refuse a model. Includes unit tests, data tests and sinks only if the
-    selection asks for their resource type, and data tests also if a criterion of it is `test_name:`.
+    selection asks for their resource type, and data tests also if a criterion of it is `test_name:`. With a shard,
+    these are the queries that a run starts.
 
     Raises: FindingsError, also for unit test files that cannot be read, if tests are included.
     """
@@ -50,6 +52,9 @@ def list_nodes(request: ProjectRequest, selection: Selection = EVERYTHING) -> No
 
         tests = (*tests, *selectable_tests(loaded.compiled))
     chosen, unmatched = _choose(loaded.compiled, selection, tests)
+    if selection.shard is not None:
+        models = with_added_queries(loaded.compiled, terminal_among(loaded.compiled, chosen), selection)
+        chosen = tuple(model.unique_id for model in in_shard(models, selection))
     warnings = findings_of_selection(loaded.compiled, loaded.warnings, chosen)
     manifest = build_manifest(loaded.compiled, generated_at="", invocation_id="")
     sinks = {node: {**entry, "guarantees": _guarantees(entry["format"])} for node, entry in manifest["sinks"].items()}

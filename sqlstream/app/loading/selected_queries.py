@@ -60,6 +60,12 @@ def with_added_queries(
     return add_quarantines(compiled, add_further_sinks(compiled, models, selection), selection)
 
 
+def in_shard(models: Sequence[CompiledModel], selection: Selection) -> tuple[CompiledModel, ...]:
+    """Returns those of the selected queries that are in the shard of the selection; without one, all."""
+    shard = selection.shard
+    return tuple(model for model in models if shard is None or shard.has(model.query_id))
+
+
 def add_quarantines(
     compiled: CompiledProject, models: Sequence[CompiledModel], selection: Selection
 ) -> tuple[CompiledModel, ...]:

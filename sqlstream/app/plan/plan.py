@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlstream.app.loading.load import try_load
-from sqlstream.app.loading.selected_queries import select_queries
+from sqlstream.app.loading.selected_queries import in_shard, select_queries
 from sqlstream.app.loading.selecting import named_queries
 from sqlstream.app.plan.breaks import stored_differences, with_breaks
 from sqlstream.app.plan.compiled_identity import ParallelQueries
@@ -24,6 +24,7 @@ def plan_project(request: PlanRequest) -> ProjectPlan:
     models = select_queries(attempt, loaded, request.selection, request.project.notify).models
     named = named_queries(loaded, models, request.selection, "--parallel", request.parallel, "plan")
     request = replace(request, parallel=named)
+    models = in_shard(models, request.selection)
     if request.check:
         from sqlstream.app.plan.ready import plan_with_spark  # loads pyspark
 

@@ -9,7 +9,7 @@ from functools import partial
 from sqlstream.app.compile.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
 from sqlstream.app.loading.selected_findings import findings_of_selection
-from sqlstream.app.loading.selected_queries import keep_quarantines, select_queries
+from sqlstream.app.loading.selected_queries import in_shard, keep_quarantines, select_queries
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import following
 from sqlstream.app.run.recorded import RecordedRun, RunOutcome, record_run
@@ -36,11 +36,15 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     models, kept = keep_quarantines(loaded.compiled, selected.models, selected.chosen, request.parallel)
     request = replace(request, kept=kept)
     loaded, models = with_trigger(loaded, models, request)
+    # Only now, so that all shards accept the same options, and end their quarantines when those of one run end.
+    every, models = models, in_shard(models, request.selection)
     check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
     for warning in (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched):
         record(WarningEmitted(warning))
-    if not models:  # no changes since the saved state
+    if every and not models:
+        record(Notice(f"shard {request.selection.shard} has none of the selected queries ({len(every)})"))
+    if not models:  # an empty shard, or no changes since the saved state
         return RunOutcome()
     for start in run.begin:
         start()

@@ -7,13 +7,16 @@ import json
 import click
 
 from sqlstream.app.request import ProjectRequest, Selection
-from sqlstream.cli.options import project_options, selection_options, type_options
+from sqlstream.cli.options import project_options, selection_options, shard_option, type_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
+from sqlstream.compiler.graph import MODEL
+from sqlstream.errors import UsageError
 
 
 @click.command("ls")
 @project_options
 @selection_options
+@shard_option
 @type_options
 @output_option("Names, or JSON as in dbt: one object per line.")
 def ls(
@@ -23,10 +26,13 @@ def ls(
     output: str,
 ) -> None:
     """List the models, seeds, sources and exposures of a selection, one per line; with --resource-type unit_test its
-    unit tests, with --resource-type sink the sinks that its models write to. Needs no Java.
+    unit tests, with --resource-type sink the sinks that its models write to. With --shard, list the queries that a
+    run with the same options starts. Needs no Java.
     """
     from sqlstream.app.compile.ls import list_nodes
 
+    if selection.shard is not None and not selection.has_type(MODEL):
+        raise UsageError("--shard lists queries, which are models; include the resource type model, or remove --shard")
     with refusals_printed(output, debug):
         listing = list_nodes(project, selection)
     echo_warnings(listing.warnings)

@@ -6,13 +6,14 @@ import click
 
 from sqlstream.app.request import PlanRequest, ProjectRequest, Selection
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.options import project_options, selection_options
+from sqlstream.cli.options import project_options, selection_options, shard_option
 from sqlstream.cli.output import DONE, FAILED, refusals_printed
 
 
 @click.command("plan")
 @project_options
 @selection_options
+@shard_option
 @click.option(
     "--output",
     type=click.Choice(["text", "json", "markdown"]),

@@ -9,13 +9,14 @@ import click
 from sqlstream.app.request import UI_HOST, UI_PORT, RunRequest, UiRequest
 from sqlstream.app.systems import require_spark_system
 from sqlstream.cli.duration import Duration
-from sqlstream.cli.options import project_options, selection_options
+from sqlstream.cli.options import project_options, selection_options, shard_option
 from sqlstream.cli.run_options import start_options
 
 
 @click.command("run")
 @project_options
 @selection_options
+@shard_option
 @start_options
 @click.option(
     "--for",
