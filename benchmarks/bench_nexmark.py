@@ -60,6 +60,9 @@ TRIGGERS: dict[str, tuple[Sequence[str], str, dict[str, str]]] = {
 }
 """For each kind of trigger: the queries, the defaults of the project's models, and the trigger of the script."""
 
+ALSO_STOCK = ("q0", "q18")
+"""The queries whose latency is also measured with Spark's own settings."""
+
 START_SECONDS, SETTLE_SECONDS = 180, 4
 GOAL = 0.97
 
@@ -74,6 +77,7 @@ class Bench:
     runs: int
     rate: int
     seconds: int
+    rounds: int
 
     @cached_property
     def compiled(self) -> dict[str, Query]:
@@ -121,9 +125,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="runs of each side for the throughput")
     parser.add_argument("--rate", type=int, default=2_000, help="events per second for the latency")
     parser.add_argument("--seconds", type=int, default=10, help="how long to measure a latency")
+    parser.add_argument("--rounds", type=int, default=1, help="measurements of each latency")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-nexmark-") as folder:
-        bench = Bench(Path(folder), given.queries, given.events, given.runs, given.rate, given.seconds)
+        numbers = (given.events, given.runs, given.rate, given.seconds, given.rounds)
+        bench = Bench(Path(folder), given.queries, *numbers)
         for part in given.part:
             if part == "check":
                 check(bench)
@@ -209,27 +215,43 @@ class LatencyCase:
 
 
 def latency(bench: Bench, cores: Sequence[int]) -> None:
-    """Prints the latency of some queries with each trigger on each number of cores."""
+    """Prints the latency of each query of `TRIGGERS` on each number of cores."""
+    if not set(IN_MICRO_BATCHES) & set(bench.compiled):
+        return
     data = bench.folder / "latency"
     write_side_input(data / "side_input")
-    sides = {"sqlstream": sqlstream_command, "script": script_command, "stock script": stock_script_command}
-    longest = (START_SECONDS + bench.seconds) * bench.rate
+    sent = messages((START_SECONDS + bench.seconds) * bench.rate, SEED, bench.rate)
     broker = start_kafka(bench.folder / "kafka")
-    sent = messages(longest, SEED, bench.rate)
-    print(f"\nms from event to row, Kafka to Kafka, {bench.rate:,} events per second: p50 and p99")
     try:
-        for count in cores:
-            for trigger, (queries, _, _) in TRIGGERS.items():
-                for query in (query for query in queries if query in bench.compiled):
-                    case = LatencyCase(broker.servers, sent, query, trigger, count)
-                    found = {name: measure(bench, case, data, start) for name, start in sides.items()}
-                    print(f"{count} core(s)  {trigger:12} {query:4}", end="")
-                    for name, each in found.items():
-                        percentiles = statistics.quantiles(each, n=100)
-                        print(f"   {name} {percentiles[49]:6,.0f} {percentiles[98]:6,.0f}", end="")
-                    print(flush=True)
+        cases = [
+            LatencyCase(broker.servers, sent, query, trigger, count)
+            for count in cores
+            for trigger, (queries, _, _) in TRIGGERS.items()
+            for query in queries
+            if query in bench.compiled
+        ]
+        measure(bench, cases[0], data, script_command)  # the broker is still warming up
+        print(f"\nms from event to row, Kafka to Kafka, {bench.rate:,} events per second, {bench.rounds} round(s)")
+        for case in cases:
+            report_latency(bench, case, data)
     finally:
         broker.stop()
+
+
+def report_latency(bench: Bench, case: LatencyCase, data: Path) -> None:
+    """Measures each side in turns, and prints the medians of the rounds: p50 and p99 of each side."""
+    sides: dict[str, Start] = {"sqlstream": sqlstream_command, "script": script_command}
+    if case.query in ALSO_STOCK:
+        sides["stock script"] = stock_script_command
+    found: dict[str, list[Sequence[float]]] = {name: [] for name in sides}
+    for _ in range(bench.rounds):
+        for name, start in sides.items():
+            found[name].append(statistics.quantiles(measure(bench, case, data, start), n=100))
+    columns = [f"{case.cores} core(s)  {case.trigger:11}  {case.query:4}"]
+    for name, rounds in found.items():
+        p50, p99 = (statistics.median(each[number - 1] for each in rounds) for number in (50, 99))
+        columns.append(f"{name} p50 {p50:5,.0f} p99 {p99:6,.0f}")
+    print("   ".join(columns), flush=True)
 
 
 Start = Callable[[Bench, LatencyCase, Path, tuple[str, str]], list[str]]
@@ -258,10 +280,10 @@ def measure(bench: Bench, case: LatencyCase, data: Path, start: Start) -> list[i
 def sqlstream_command(bench: Bench, case: LatencyCase, data: Path, topics: tuple[str, str]) -> list[str]:
     """Returns the command line of a run."""
     _, models, _ = TRIGGERS[case.trigger]
-    project = copy_project(bench.new_folder(), f"models: {models}")
+    project = copy_project(bench.new_folder(), f"models: {models}", case.query)
     names = {"kafka": case.servers, "events_topic": topics[0], "rows_topic": topics[1]}
     variables = bench.variables(data, cores=case.cores, **names)
-    return command("run", "--project-dir", str(project), "--target", "latency", *variables, "--select", case.query)
+    return command("run", "--project-dir", str(project), "--target", "latency", *variables)
 
 
 def script_command(bench: Bench, case: LatencyCase, data: Path, topics: tuple[str, str]) -> list[str]:

@@ -45,9 +45,11 @@ class Query:
         return asdict(self)
 
 
-def copy_project(folder: Path, models: str = TRIGGER) -> Path:
-    """Copies the project to a new folder with other defaults of its models, and returns the folder."""
+def copy_project(folder: Path, models: str = TRIGGER, only: str = "q*") -> Path:
+    """Copies the project to a new folder and returns it: with other defaults of its models, and the queries `only`."""
     shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns("target", "logs", "__pycache__"))
+    for path in set(folder.glob("models/q*.sql")) - set(folder.glob(f"models/{only}.sql")):
+        path.unlink()
     settings = folder / "project.yml"
     settings.write_text(settings.read_text().replace(TRIGGER, models))
     return folder
