@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.bench_connectors import connector_jars
 from benchmarks.bench_run import ROOT, command, run, settings
-from benchmarks.nexmark.feed import feed, latencies, messages, wait_for_rows, wait_until_idle
+from benchmarks.nexmark.feed import feed, latencies, messages, wait_for_rows, wait_for_rows_since, wait_until_idle
 from benchmarks.nexmark.generator import RATE, write_events, write_side_input
 from benchmarks.nexmark.queries import Query, copy_project, differences, queries_of, schema_of
 from benchmarks.runs.measured import batches_of_run, batches_of_script
@@ -273,6 +273,8 @@ def measure(bench: Bench, case: LatencyCase, data: Path, start: Start) -> list[i
             began = time.time()
             time.sleep(bench.seconds)
             ended = time.time()
+            # a batch of a slow query can take longer than the measurement
+            wait_for_rows_since(case.servers, topics, ended, lambda: check_process(process, bench.folder, until))
         wait_until_idle(case.servers, topics[1])
     return latencies(case.servers, topics, began, ended)
 

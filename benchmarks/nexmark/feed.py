@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -61,6 +62,13 @@ def wait_for_rows(servers: str, topic: str, check: Callable[[], None]) -> None:
     while not _size(servers, topic):
         check()
         time.sleep(POLL_SECONDS)
+
+
+def wait_for_rows_since(servers: str, topics: tuple[str, str], since: float, check: Callable[[], None]) -> None:
+    """Waits for the row of an event that the broker got at `since` or later: then those of earlier events are there."""
+    while not latencies(servers, topics, since, math.inf):
+        check()
+        time.sleep(IDLE_SECONDS)
 
 
 def wait_until_idle(servers: str, topic: str) -> None:
