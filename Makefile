@@ -8,7 +8,7 @@ IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -142,6 +142,11 @@ services: .venv/ready
 # Rows per second from Kafka into PostgreSQL and Parquet, beside scripts written by hand; takes half an hour.
 bench-connectors: .venv/ready
 	$(BIN)/python -m benchmarks.bench_connectors $(BENCH)
+
+# Nexmark's queries: events per second and latency from Kafka to Kafka, beside a script written by hand; takes an hour.
+# BENCH="--part latency --cores 2 --queries q0 q18" measures less.
+bench-nexmark: .venv/ready
+	$(BIN)/python -m benchmarks.bench_nexmark $(BENCH)
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -150,17 +150,23 @@ def report(bench: Bench, case: str, repeat: int, rows: int) -> None:
 def settings(out: Path) -> dict[str, str]:
     """Returns the settings that sqlstream gives Spark, and the jars of both connectors."""
     target = Target(name="local", master="local[2]", storage="store", location=Location("project.yml"))
+    options = {JVM_OPTIONS: f"{use_options(os.environ)} {FINITE_RUN_JVM}", CHECKPOINT_FILES: PLAIN_FILES}
+    jars = connector_jars("kafka", "postgresql")
+    return {**spark_settings(target, "bench", str(out / "warehouse")), JARS: jars, **options}
+
+
+def connector_jars(*names: str) -> str:
+    """Returns the paths of the connectors' jars, separated by commas."""
     cache = cache_folder(os.environ)
     if cache is None:
         raise SystemExit("there is no folder for a cache")
     jars = [
         str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None))
-        for name in ("kafka", "postgresql")
+        for name in names
         if (release := CONNECTORS[name].release_for("4.3")) is not None
         for jar in jars_of(release)
     ]
-    options = {JVM_OPTIONS: f"{use_options(os.environ)} {FINITE_RUN_JVM}", CHECKPOINT_FILES: PLAIN_FILES}
-    return {**spark_settings(target, "bench", str(out / "warehouse")), JARS: ",".join(jars), **options}
+    return ",".join(jars)
 
 
 def run(command: list[str], folder: Path) -> str:

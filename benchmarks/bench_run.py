@@ -252,10 +252,10 @@ def tested_by_hand(bench: Bench, model: str, folder: Path) -> float:
     return sum(steady(batches_of_script(script(f"tested-{model}", bench.data("tested"), folder, settings()))[model]))
 
 
-def settings() -> dict[str, str]:
-    """Returns the settings that make a script's Spark the same as that of a run."""
-    target = Target(name="local", master="local[*]", storage="store", location=Location("project.yml"))
-    options = f"{use_options(os.environ)} {FINITE_RUN_JVM}"
+def settings(master: str = "local[*]", purpose: str = FINITE_RUN_JVM) -> dict[str, str]:
+    """Returns the settings that make a script's Spark the same as that of a run. `purpose` are options of its JVM."""
+    target = Target(name="local", master=master, storage="store", location=Location("project.yml"))
+    options = f"{use_options(os.environ)} {purpose}"
     return {**spark_settings(target, "plain", "warehouse"), JVM_OPTIONS: options, CHECKPOINT_FILES: PLAIN_FILES}
 
 

@@ -99,10 +99,10 @@ class Topic:
         return [Record(message.key(), message.value(), tuple(message.headers() or ())) for message in messages]
 
 
-def create_topic(servers: str, name: str, **config: str) -> Topic:
-    """Creates a topic with two partitions, which by default keeps messages with old timestamps."""
+def create_topic(servers: str, name: str, partitions: int = PARTITIONS, /, **config: str) -> Topic:
+    """Creates a topic, which by default keeps messages with old timestamps."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, config={"retention.ms": "-1", **config})
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1", **config})
     for created in admin.create_topics([topic]).values():
         created.result(60)
     return Topic(servers, name)

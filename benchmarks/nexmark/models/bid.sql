@@ -1,0 +1,1 @@
+select date_time, bid.* from {{ source('nexmark', 'events') }} where event_type = 2
