@@ -6,7 +6,7 @@ BIN41 := .venv41/bin
 IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 CLUSTER ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models python_code seeds_in_runs sqlite quarantine \
-	watermark_syntax start snapshots build replay backfill show retry state_rows))
+	start snapshots build replay backfill show retry state_rows))
 
 FIRST ?= 0
 COUNT ?= 10000
