@@ -5,10 +5,13 @@ BIN41 := .venv41/bin
 
 IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
+CLUSTER ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models python_code seeds_in_runs sqlite quarantine \
+	start snapshots build replay backfill show retry state_rows))
+
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check cluster corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -20,6 +23,12 @@ test: .venv/ready archive
 # The tests with Spark that take up to about four seconds each; takes a quarter of an hour.
 spark: .venv/ready archive
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not slow" tests/spark --durations 20 --durations-min 10
+
+# The tests with Spark that matter on a cluster, on a standalone one of two workers; leaves out LOCAL_ONLY of
+# tests/spark/conftest.py. CLUSTER="tests/spark/test_run.py" runs others.
+cluster: .venv/ready archive
+	$(BIN)/python -m pytest tests/spark/test_two_workers.py tests/spark/test_standalone_cluster.py
+	SQLSTREAM_TEST_CLUSTER=standalone $(BIN)/python -m pytest -m "smoke or not slow" $(CLUSTER)
 
 # All tests; takes more than an hour.
 test-all: .venv/ready archive

@@ -11,21 +11,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.connectors import needed_connectors
 from sqlstream.compiler.spark_versions import TESTED, is_later
 from sqlstream.errors import Finding, FindingsError
+from sqlstream.numbers import plural
 from sqlstream.project.files.paths import is_absolute, join
+from sqlstream.project.files.python_files import PYTHON
 from sqlstream.project.secret_text import OptionValue
+from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, JavaRuntime, find_java, java_locale
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sqlstream.spark.queries.executors import ClockReading
+
 NOT_RESOLVED = "unresolved dependency"
 """Ivy's message for a package that it cannot find."""
+
+EXECUTOR_SECONDS = 60.0
+"""How long to wait for the first executor. A run waits for ten minutes, in which Kubernetes can pull an image."""
+
+CLOCK_SECONDS = 1.0
+"""From this difference on a clock is wrong: leases of queries, processing time and lag are compared across machines."""
+
+NO_EXECUTOR_FIX = (
+    "set spark.driver.host to an address of this machine that the cluster's machines reach, if they cannot reach that "
+    "one; otherwise free cores and memory for an executor (spark.executor.memory), or see the cluster's own logs"
+)
+DRIVER_FIX = (
+    "set spark.driver.host to an address that they reach, and open spark.driver.port and spark.blockManager.port"
+)
+SHARED_FIX = (
+    "set storage: to a URI that all machines reach, such as s3a://bucket/folder, or mount the same folder on all"
+)
 
 NAME_WIDTH = 9
 """The length of the longest name of a check."""
@@ -146,6 +171,8 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     try:
         with spark_session(loaded, secrets, over_connect=True) as runtime:
             seconds = time.monotonic() - began
+            is_cluster = runtime.cluster is not None and runtime.remote is None
+            cluster = list(_cluster(loaded, runtime.session, secrets)) if is_cluster else []
             answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets)), secrets))
     except FindingsError as error:
         yield from (_from_finding(_failed(finding, packages), finding) for finding in error.findings)
@@ -157,11 +184,88 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     if runtime.remote is not None:
         for sentence in LOSSES:
             yield Check("Connect", True, f"differs from a master: {sentence}")
+    yield from cluster
     for server, answer in answers:
         if isinstance(answer, Finding):
             yield replace(_from_finding(server.kind, answer), ok=False)
         else:
             yield Check(server.kind, True, f"{server.location}: {server.what}: {answer}")
+
+
+def _cluster(loaded: Loaded, session: SparkSession, secrets: Secrets) -> Iterator[Check]:
+    """Yields the checks of a cluster's executors. The later ones need executors that reach the driver."""
+    from sqlstream.spark.jvm.cluster import cores_by_executor, wait_for_cores
+    from sqlstream.spark.queries.executors import ExecutorsError, driver_address, read_clocks
+
+    cores, address = wait_for_cores(session, EXECUTOR_SECONDS), driver_address(session)
+    if not cores:
+        found = f"none has registered within {EXECUTOR_SECONDS:.0f} s; executors call the driver at {address}"
+        yield Check("executors", False, found, NO_EXECUTOR_FIX)
+        return
+    yield Check(
+        "executors", True, f"{plural(len(cores_by_executor(session)), 'executor')} with {plural(cores, 'core')}"
+    )
+    try:
+        clocks = read_clocks(session, cores)
+    except ExecutorsError as error:
+        yield Check(
+            "driver", False, f"tasks of executors fail, which call {address}: {secrets.redact(str(error))}", DRIVER_FIX
+        )
+        return
+    yield Check("driver", True, f"at {address}, reached from {quoted_list(sorted({clock.host for clock in clocks}))}")
+    yield _clocks(clocks)
+    yield _executor_python(loaded, session, secrets, cores)
+    yield _storage_of_executors(loaded, session, secrets, cores)
+
+
+def _clocks(clocks: Sequence[ClockReading]) -> Check:
+    worst = max(clocks, key=lambda clock: abs(clock.ahead))
+    if abs(worst.ahead) >= CLOCK_SECONDS:
+        way = "ahead of" if worst.ahead > 0 else "behind"
+        found = f"the clock of {quoted(worst.host)} is at least {abs(worst.ahead):.1f} s {way} this machine's"
+        return Check("clocks", False, found, "synchronize the clocks of all machines, for example with chrony")
+    most = max(abs(clock.ahead) + clock.uncertainty for clock in clocks)
+    return Check("clocks", True, f"executors' clocks differ from this machine's by less than {most:.1f} s")
+
+
+def _executor_python(loaded: Loaded, session: SparkSession, secrets: Secrets, cores: int) -> Check:
+    """Returns the check of the Python with which executors run the project's functions, sources and sinks."""
+    from sqlstream.spark.queries.executors import ExecutorsError, read_pythons
+
+    here = "{}.{}".format(*sys.version_info)
+    command = session.sparkContext.pythonExec
+    fix = f"install Python {here} with pyarrow on their machines, and set spark.pyspark.python to its path in `spark:`"
+    try:
+        pythons = read_pythons(session, cores)
+        without = [python.host for python in pythons if not python.pyarrow]
+        versions = quoted_list(sorted({python.version for python in pythons}))
+        found = f"executors run {command}: Python {versions}"
+        found += f", without pyarrow on {quoted_list(without)}" if without else " with pyarrow"
+        ok = not without
+    except ExecutorsError as error:
+        ok, found = False, f"executors cannot run {command}: {secrets.redact(str(error))}"
+    if not ok and not _has_python(loaded):
+        return Check("workers", True, f"{found}; only Python code needs it, and this project has none")
+    return Check("workers", ok, found, "" if ok else fix)
+
+
+def _has_python(loaded: Loaded) -> bool:
+    compiled = loaded.compiled
+    return (compiled.project.root / PYTHON).is_dir() or any(model.file.is_python for model in compiled.models.values())
+
+
+def _storage_of_executors(loaded: Loaded, session: SparkSession, secrets: Secrets, cores: int) -> Check:
+    from sqlstream.app.session.target_storage import storage_base
+    from sqlstream.spark.queries.executors import ExecutorsError, sees_storage
+
+    folder = storage_base(loaded)
+    try:
+        if sees_storage(session, folder, cores):
+            return Check("shared", True, f"executors see the files in {folder}")
+        found = f"executors do not see all files in {folder}"
+    except ExecutorsError as error:
+        found = f"executors cannot read what this machine writes to {folder}: {secrets.redact(str(error))}"
+    return Check("shared", False, found, SHARED_FIX)
 
 
 def _failed(finding: Finding, packages: str) -> str:

@@ -55,6 +55,11 @@ class ServiceProcess:
         self._process.send_signal(number)
         self._process.wait(STOP_SECONDS)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the server has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def pause(self) -> None:
         """Freezes the server: connections hang, as on a machine that does not answer."""
         assert self._process is not None

@@ -37,6 +37,7 @@ from tests.services.kafka_topics import Topic, create_topic
 from tests.services.mariadb import start_mariadb
 from tests.services.postgres import start_postgres
 from tests.services.s3 import S3, start_s3
+from tests.services.spark_cluster import SparkCluster, spark_cluster
 
 LONGEST_WAIT_SECONDS = 120
 """A run without output for this long counts as stuck. No test depends on a shorter time."""
@@ -58,6 +59,13 @@ EXTRA_DAY = "2024-03-08"
 
 AN_HOUR_AGO = time.time() - 3600
 """Files are modified at this time (seconds since 1970) and later: one time for all, so that a slow test keeps their order."""
+
+
+LOCAL_ONLY = {
+    "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
+    "test_quarantine.py": "its sinks are SQLite files",
+}
+"""The files of tests that `make cluster` leaves out, each with the reason."""
 
 
 class CommandProcess(subprocess.Popen[str]):
@@ -88,6 +96,29 @@ def _stack(pid: int) -> str:
     return "\n".join([shown, *spark])
 
 
+@dataclass
+class ClusterSuite:
+    """The cluster on which `make cluster` runs the projects of these tests; an empty `master` leaves them as they are.
+    `moved_tests` are the tests with a project on it.
+    """
+
+    master: str = ""
+    moved_tests: set[str] = field(default_factory=set)
+
+    def moved(self, text: str, root: Path) -> str:
+        """Returns the text of a project.yml in `root` with its local target on the cluster. Others stay unchanged."""
+        if not self.master or LOCAL_TARGET not in text:
+            return text
+        self.moved_tests.add(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
+        return text.replace(LOCAL_TARGET, f"master: '{self.master}', storage: '{root}/store'")
+
+
+SUITE = ClusterSuite()
+CLUSTER_SUITE = "SQLSTREAM_TEST_CLUSTER"
+"""The variable with which `make cluster` moves the projects of the fixtures to a cluster."""
+LOCAL_TARGET = "master: 'local[2]', storage: store"
+
+
 @dataclass(frozen=True)
 class Invoked:
     """The exit code and the output of a command."""
@@ -109,7 +140,7 @@ class ProjectFolder:
         for name, text in files.items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(SUITE.moved(text, self.root) if name == "project.yml" else text)
 
     def rows(self, name: str, rows: list[dict[str, Any]], modified: int | None = None) -> None:
         """Writes one JSON-lines file with a fixed modification time, so that the order of files is known."""
@@ -236,6 +267,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("spark")
+            why = LOCAL_ONLY.get(item.path.name)
+            if why and CLUSTER_SUITE in os.environ:
+                item.add_marker(pytest.mark.skip(reason=f"only on a local master: {why}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how many tests had a project on the cluster."""
+    if CLUSTER_SUITE in os.environ:
+        terminalreporter.write_line(f"{len(SUITE.moved_tests)} tests ran a project on the standalone cluster")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _suite_on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Moves the projects of all tests to a cluster of two workers, which can run several projects at a time."""
+    if CLUSTER_SUITE not in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with spark_cluster(tmp_path_factory.mktemp("suite"), applications=3) as started:
+        SUITE.master = started.master
+        yield
 
 
 @pytest.fixture
@@ -324,6 +376,20 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     server = start_s3(tmp_path_factory.mktemp("s3"))
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A standalone cluster of two workers with a core each, for all tests of this process."""
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(cluster_of_tests: SparkCluster) -> SparkCluster:
+    """A standalone cluster whose two workers both run."""
+    cluster_of_tests.start_killed_workers()
+    return cluster_of_tests
 
 
 @pytest.fixture(scope="session")

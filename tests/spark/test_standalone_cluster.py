@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
-import pyspark
 import pytest
 
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.state.runs.events import Notice
-from tests.spark.conftest import ProjectFolder, wait_for
+from tests.services.spark_cluster import spark_cluster
+from tests.spark.conftest import ProjectFolder
 
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-DEPLOY = "org.apache.spark.deploy"
 CORES = 3
 
 SUMS = """{{ config(sink='nowhere', output_mode='update') }}
@@ -26,33 +19,11 @@ select kind, sum(amount) as amount from {{ source('shop', 'orders') }} group by 
 """
 
 
-@contextmanager
-def process(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs a process of the cluster until the body ends."""
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder / "work")}
-    command = [str(SPARK_CLASS), *arguments, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as started:
-        try:
-            yield started
-        finally:
-            started.terminate()
-
-
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a standalone master with one worker."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with ExitStack() as stack:
-        leader = stack.enter_context(process(folder, f"{DEPLOY}.master.Master"))
-        printed = wait_for(leader, "Starting Spark master at")[-1]
-        found = re.search(r"spark://\S+", printed)
-        assert found is not None
-        size = ("-c", str(CORES), "-m", "1g")
-        worker = stack.enter_context(process(folder, f"{DEPLOY}.worker.Worker", found.group(), *size))
-        wait_for(worker, "Successfully registered with master")
-        yield found.group()
+    """The address of a standalone master with one worker, whose cores all register at once."""
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), workers=1, cores=CORES) as started:
+        yield started.master
 
 
 def project_on(folder: ProjectFolder, master: str, *settings: str) -> None:

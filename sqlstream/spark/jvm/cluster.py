@@ -43,18 +43,24 @@ MAX_CORES = "spark.cores.max"
 
 
 def cores_of(session: SparkSession) -> int:
-    """Returns the number of cores of all registered executors, or of the driver on a local master. Over Connect: the
-    number of partitions into which Spark divides a range.
+    """Returns the number of cores of all registered executors, or of the driver on a local master."""
+    return sum(cores_by_executor(session))
+
+
+def cores_by_executor(session: SparkSession) -> list[int]:
+    """Returns the number of cores of each registered executor, or of the driver on a local master. Over Connect: as if
+    there were one, with as many cores as the partitions into which Spark divides a range.
     """
     if is_connect(session):
-        return core_count(session)
+        return [core_count(session)]
     context = session.sparkContext
 
-    def of_executors() -> int:
+    def of_executors() -> list[int]:
         executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001
-        return sum(int(executor.totalCores()) for executor in seq_items(executors))
+        cores = (int(executor.totalCores()) for executor in seq_items(executors))
+        return [number for number in cores if number]  # the driver of a cluster has none
 
-    return call_internal(session, "list of executors", of_executors, lambda: context.defaultParallelism)
+    return call_internal(session, "list of executors", of_executors, lambda: [context.defaultParallelism])
 
 
 def parallelism(session: SparkSession) -> int:
@@ -130,6 +136,14 @@ class Registrations:
         self.check()
 
 
+def wait_for_cores(session: SparkSession, seconds: float) -> int:
+    """Returns the number of cores of all executors, as a run counts them; 0 if none registers within `seconds`."""
+    registrations = Registrations(session)
+    if not _wait_for_executor(registrations, seconds):
+        return 0
+    return _wait_for_cores(_expected_cores(lambda name: session.conf.get(name, None) or ""), registrations)
+
+
 def choose_partitions(setting: Callable[[str], str], registrations: Registrations) -> PartitionChoice:
     """Returns the choice for a cluster whose settings are `setting(name)`."""
     if setting(DYNAMIC_ALLOCATION).lower() == "true":
@@ -155,13 +169,13 @@ def _expected_cores(setting: Callable[[str], str]) -> int | None:
     return int(most) if most.isdigit() else None
 
 
-def _wait_for_executor(registrations: Registrations) -> bool:
+def _wait_for_executor(registrations: Registrations, seconds: float = FIRST_EXECUTOR_SECONDS) -> bool:
     """Waits for the first executor, and returns whether it has registered in time."""
     began = registrations.now()
     is_reported = False
     while not registrations.cores():
         waited = registrations.now() - began
-        if waited >= FIRST_EXECUTOR_SECONDS:
+        if waited >= seconds:
             return False
         if waited >= NOTICE_SECONDS and not is_reported:
             registrations.notify("waiting for the cluster: no executor has registered yet")

@@ -62,6 +62,8 @@ Java's default for both compilers.
 
 JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 
+EXECUTOR_PYTHON = "spark.pyspark.python"
+
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _OPTIONS_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Environment variables from which Spark's JVM reads options."""
@@ -353,11 +355,15 @@ def jvm_reason(log: Iterable[str]) -> str | None:
 
 @contextmanager
 def _environment(target: Target) -> Iterator[None]:
-    """Makes workers run the Python of this command, even if its virtual environment is not activated.
+    """Makes workers run the Python of this command, even if its virtual environment is not activated; on a cluster the
+    Python of the target, which PySpark reads only from the environment.
 
     Restores the environment of the program at the end.
     """
     values = {"PYSPARK_DRIVER_PYTHON": sys.executable}
+    on_cluster = target.spark.get(EXECUTOR_PYTHON)
+    if not target.is_local and isinstance(on_cluster, str):
+        values["PYSPARK_PYTHON"] = on_cluster
     if target.is_local:
         values |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK)}
     before = {name: os.environ.get(name) for name in values}
