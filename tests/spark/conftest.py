@@ -31,6 +31,7 @@ from sqlstream.spark.jvm.internals import SETTING
 from sqlstream.spark.jvm.launch import launch_jvm
 from sqlstream.spark.jvm.session import SHORT_LIVED_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
+from tests.services.connect_server import start_connect
 from tests.services.database_server import DatabaseServer, NotInstalledError
 from tests.services.kafka_broker import KafkaBroker, start_kafka
 from tests.services.kafka_topics import Topic, create_topic
@@ -62,10 +63,13 @@ AN_HOUR_AGO = time.time() - 3600
 
 
 LOCAL_ONLY = {
-    "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
-    "test_quarantine.py": "its sinks are SQLite files",
+    "standalone": {
+        "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
+        "test_quarantine.py": "its sinks are SQLite files",
+    },
+    "connect": {},
 }
-"""The files of tests that `make cluster` leaves out, each with the reason."""
+"""The files of tests that `make cluster` and `make connect` leave out, each with the reason."""
 
 
 class CommandProcess(subprocess.Popen[str]):
@@ -98,24 +102,25 @@ def _stack(pid: int) -> str:
 
 @dataclass
 class ClusterSuite:
-    """The cluster on which `make cluster` runs the projects of these tests; an empty `master` leaves them as they are.
-    `moved_tests` are the tests with a project on it.
+    """The cluster or the server on which `make cluster` or `make connect` runs the projects of these tests. `spark` is the
+    key of a target with its address; if it is empty, the projects stay as they are. `moved_tests` are the tests with a
+    project on it.
     """
 
-    master: str = ""
+    spark: str = ""
     moved_tests: set[str] = field(default_factory=set)
 
     def moved(self, text: str, root: Path) -> str:
-        """Returns the text of a project.yml in `root` with its local target on the cluster. Others stay unchanged."""
-        if not self.master or LOCAL_TARGET not in text:
+        """Returns the text of a project.yml in `root` with its local target elsewhere. Others stay unchanged."""
+        if not self.spark or LOCAL_TARGET not in text:
             return text
         self.moved_tests.add(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
-        return text.replace(LOCAL_TARGET, f"master: '{self.master}', storage: '{root}/store'")
+        return text.replace(LOCAL_TARGET, f"{self.spark}, storage: '{root}/store'")
 
 
 SUITE = ClusterSuite()
 CLUSTER_SUITE = "SQLSTREAM_TEST_CLUSTER"
-"""The variable with which `make cluster` moves the projects of the fixtures to a cluster."""
+"""The variable with which `make cluster` and `make connect` move the projects of the fixtures."""
 LOCAL_TARGET = "master: 'local[2]', storage: store"
 
 
@@ -267,26 +272,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("spark")
-            why = LOCAL_ONLY.get(item.path.name)
-            if why and CLUSTER_SUITE in os.environ:
+            why = LOCAL_ONLY.get(os.environ.get(CLUSTER_SUITE, ""), {}).get(item.path.name)
+            if why:
                 item.add_marker(pytest.mark.skip(reason=f"only on a local master: {why}"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says how many tests had a project on the cluster."""
     if CLUSTER_SUITE in os.environ:
-        terminalreporter.write_line(f"{len(SUITE.moved_tests)} tests ran a project on the standalone cluster")
+        terminalreporter.write_line(f"{len(SUITE.moved_tests)} tests ran a project on {SUITE.spark}")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _suite_on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Moves the projects of all tests to a cluster of two workers, which can run several projects at a time."""
-    if CLUSTER_SUITE not in os.environ:
+    """Moves the projects of all tests to a cluster of two workers, which can run several projects at a time, or to a
+    server of Spark Connect.
+    """
+    kind = os.environ.get(CLUSTER_SUITE)
+    if kind == "connect":
+        server = start_connect(tmp_path_factory.mktemp("suite"))
+        SUITE.spark = f"remote: '{server.address}'"
         yield
-        return
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    with spark_cluster(tmp_path_factory.mktemp("suite"), applications=3) as started:
-        SUITE.master = started.master
+        server.stop()
+    elif kind == "standalone":
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        with spark_cluster(tmp_path_factory.mktemp("suite"), applications=3) as started:
+            SUITE.spark = f"master: '{started.master}'"
+            yield
+    else:
         yield
 
 
