@@ -46,9 +46,17 @@ def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callab
     from sqlstream.app.show.show_session import Previews
 
     with suppress(KeyboardInterrupt), interruptible() as signals:
-        check_java(request.project.env, signals)
+        if not _is_remote(request):
+            check_java(request.project.env, signals)
         with closing(Previews(request.project.env, notify, signals)) as previews:
             _watch(request, previews, show)
+
+
+def _is_remote(request: ShowRequest) -> bool:
+    """Returns whether Spark runs in a server of Spark Connect, as far as the project can be read now."""
+    with suppress(FindingsError):
+        return choose(request).loaded.compiled.project.target.remote is not None
+    return False
 
 
 def _watch(request: ShowRequest, previews: Previews, show: Callable[[RefreshResult], None]) -> None:

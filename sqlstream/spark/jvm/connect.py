@@ -39,6 +39,7 @@ LOSSES = (
     "after a restart, the watermark of a join or union waits for new rows of each input",
     "static tables of files keep the files that they have when a query starts",
     "a file whose path looks like a pattern, such as a[1].json, ends the query that reads it",
+    "brokers are not asked: a topic that was deleted and created again is not noticed, and lags are those of batches",
     "the core time of queries is unknown, so their cost is; `pool` has no effect",
 )
 """What differs over Spark Connect from a target with a master, as sentences without a period."""
@@ -108,6 +109,11 @@ class RemoteSessions:
             self._resources = opened.pop_all()
         self._is_closed = threading.Event()
         threading.Thread(target=self._keep_alive, name="spark-connect", daemon=True).start()
+
+    @property
+    def session_ids(self) -> frozenset[str]:
+        """The ids of all sessions so far."""
+        return frozenset(map(session_id_of, self._sessions))
 
     def clone(self) -> SparkSession:
         """Returns a new session with the settings, functions and files of `root`. Raises: Spark's errors."""

@@ -24,7 +24,7 @@ from sqlstream.project.databases.jdbc_options import server_of
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.wording import did_you_mean, quoted, quoted_list
 from sqlstream.spark.jvm.errors import error_finding
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, is_connect
 from sqlstream.spark.reading.endpoints import Endpoint, UnreachableError, addresses_of, check_brokers
 from sqlstream.spark.reading.kafka_ends import describe_topics
 from sqlstream.spark.reading.message_formats.schema_registry import RegistryError, registry_client
@@ -78,8 +78,10 @@ def servers_of(
     compiled: CompiledProject, session: SparkSession, secrets: Secrets, nodes: Collection[str] | None = None
 ) -> Iterator[Server]:
     """Yields the servers of the sources and models with the unique ids `nodes`; by default those of all sources, and of
-    all sinks to which models write.
+    all sinks to which models write. Over Connect: none, because they are asked from the JVM.
     """
+    if is_connect(session):
+        return
     for table in compiled.project.sources:
         is_chosen = nodes is None or source_id(compiled.project.name, table) in nodes
         if not is_chosen or table.corrupt_of is not None:  # it reads the messages of another source

@@ -18,7 +18,7 @@ from sqlstream.project.files.paths import escaped
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.errors import error_finding
-from sqlstream.spark.jvm.gateway import infer_csv_schema, is_connect
+from sqlstream.spark.jvm.gateway import analysed, infer_csv_schema, is_connect
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.sources import Readers, quoted
 from sqlstream.spark.reading.type_text import HAS_DAY, without_todays_times
@@ -98,7 +98,7 @@ def _declared_types(seed: Seed, text: DataFrame, readers: Readers) -> dict[int, 
         at = numbers[column.name.lower()]
         try:
             types[at] = DataType.fromDDL(column.data_type or "string")
-            text.select(_column(text, at).try_cast(types[at]))
+            analysed(text.select(_column(text, at).try_cast(types[at])))
         except PySparkException as error:
             findings.append(_wrong_type(seed, column, error, readers))
     if findings:

@@ -148,10 +148,11 @@ def query_lock(
                 raise FindingsError([_runs_elsewhere(model, left, remote_query_path(root), location)])
             if remote.end_queries_of(left["session"]):
                 waiting(f"{model}: ended the query that a killed run had left on {remote.server}")
-        yield lock
-        # the session of the query has ended before the lock is released
-        if _remote_query(storage, root) is not None and remote is not None and remote.has_ended:
-            storage.write_text(remote_query_path(root), "{}\n")
+        try:
+            yield lock
+        finally:
+            if remote is not None:
+                _forget_remote_query(storage, root, remote)
 
 
 def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> None:
@@ -161,6 +162,14 @@ def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> No
     storage, path = storage_for(checkpoint, session)
     record = {"server": server, "session": session_id_of(session)}
     storage.write_text(remote_query_path(path.removesuffix(CHECKPOINT)), f"{json.dumps(record)}\n")
+
+
+def _forget_remote_query(storage: Storage, root: str, remote: RemoteSessions) -> None:
+    """Removes the record of a query whose session on `remote` has ended: sessions end before locks are released."""
+    left = _remote_query(storage, root)
+    # after a lost lock, the record can be that of another run
+    if left is not None and remote.has_ended and left["session"] in remote.session_ids:
+        storage.write_text(remote_query_path(root), "{}\n")
 
 
 def _remote_query(storage: Storage, root: str) -> Mapping[str, str] | None:
