@@ -127,7 +127,7 @@ class RunRequest(RunOptions):
 
     With `console_to_stderr`, console sinks print to stderr. `limit` is the number of rows of a memory sink's table to
     show at the end (None: all). With `ui`, the run serves the page of the project. `kept` are the unique ids of queries
-    that a full refresh does not start over.
+    that a full refresh does not start over. With `standby`, the run waits as long as other runs have its queries.
     """
 
     project: ProjectRequest
@@ -137,6 +137,7 @@ class RunRequest(RunOptions):
     limit: int | None = MEMORY_ROWS
     ui: UiRequest | None = None
     kept: frozenset[str] = frozenset()
+    standby: bool = False
 
 
 @dataclass(frozen=True)

@@ -435,6 +435,25 @@ class PlannedQuery:
         )
 
 
+def lock_existing(checks: CheckContext, models: Sequence[CompiledModel]) -> None:
+    """Locks the version that the query of each model would use, if there is one. Raises: FindingsError."""
+    for model in models:
+        wanted = query_root(storage_base(checks.loaded), model.query_id, model.config.checkpoint)
+        with storage_problems(wanted, storage_location(checks.loaded, model), checks.secrets):
+            storage, root = checks.storage_of(wanted)
+            _lock_existing(checks, model, storage, root, is_parallel=checks.parallel.runs_parallel(model, root))
+
+
+def _lock_existing(
+    checks: CheckContext, model: CompiledModel, storage: Storage, root: str, *, is_parallel: bool
+) -> int:
+    """Locks the version that the query of `model` would use, unless that is done, and returns it (0: there is none)."""
+    version = read_versions_file(checks.storage_of, root).chosen(parallel=is_parallel)
+    if version and not checks.locks.holds(version_root(root, version)):
+        checks.locks.add(storage, version_root(root, version), model.name, model.file.location)
+    return version
+
+
 def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQuery:
     """Returns the query of `model`, analyzed and planned on its checkpoint, which is locked. Raises: FindingsError."""
     loaded, request, secrets = checks.loaded, checks.request, checks.secrets
@@ -442,9 +461,7 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
         is_parallel = checks.parallel.runs_parallel(model, root)
-        locked = read_versions_file(checks.storage_of, root).chosen(parallel=is_parallel)
-        if locked:
-            checks.locks.add(storage, version_root(root, locked), model.name, model.file.location)
+        locked = _lock_existing(checks, model, storage, root, is_parallel=is_parallel)
         state = read_checkpoint(checks.storage_of, root, parallel=is_parallel)
         # another run has created a version between the two readings
         if state.version != locked:

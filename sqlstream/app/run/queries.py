@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.ledgers import LedgerUpdater, write_before_start
-from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
+from sqlstream.app.plan.ready import POLL_SECONDS, CheckContext, CheckedQuery, check_all, lock_existing
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import RunFollowers
 from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
@@ -39,7 +40,7 @@ from sqlstream.spark.reading.plain_rows import all_rows, columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
-from sqlstream.spark.storage.query_locks import QueryLocks, weak_lock
+from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, weak_lock
 from sqlstream.spark.storage.storage import server_has, storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
@@ -50,6 +51,9 @@ from sqlstream.version import __version__
 
 MEMORY = "memory"
 """The format of memory sinks."""
+
+STANDBY_SECONDS = 1.0
+"""How often a standby tries to lock the queries."""
 
 
 def run_queries(
@@ -86,9 +90,48 @@ def run_queries(
         if runtime.cluster is not None:
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
         checks = CheckContext(loaded, request, runtime, secrets, locks)
+        if request.standby:
+            _wait_for_other_runs(checks, models, signals, notify)
         ready = check_all(checks, models, signals)
         check_migrations(ready, checks)
         return _run_ready(checks, ready, notify, signals, followers)
+
+
+def _wait_for_other_runs(
+    checks: CheckContext, models: Sequence[CompiledModel], signals: StopSignals, notify: Callable[[RunEvent], None]
+) -> None:
+    """Waits until no other run has one of the queries, and then locks all of them.
+
+    Two that wait cannot keep each other waiting, because none keeps a part of the locks. Raises: FindingsError, at
+    once, if the project cannot run; StopRequestedError.
+    """
+    unlocked = replace(checks, locks=NoLocks(checks.secrets, lambda _: None), written={})
+    for item in check_all(unlocked, models, signals):
+        item.query.release()
+    is_waiting = False
+    while True:
+        try:
+            lock_existing(checks, models)
+            break
+        except FindingsError as error:
+            checks.locks.release()
+            if any(finding.code != "query-in-use" for finding in error.findings):
+                raise
+            if not is_waiting:
+                found = error.findings[0]
+                notify(Notice(f"standby: {found.message}: {found.why}"))
+            is_waiting = True
+        _sleep(STANDBY_SECONDS, signals)
+    if is_waiting:
+        notify(Notice("standby: no other run has the queries any more, so this one takes over"))
+
+
+def _sleep(seconds: float, signals: StopSignals) -> None:
+    """Waits. Raises: StopRequestedError as soon as a signal arrives."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        signals.check()
+        time.sleep(POLL_SECONDS)
 
 
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:

@@ -35,6 +35,13 @@ from sqlstream.cli.run_options import start_options
     help="Stop when no query has read anything for this time.",
 )
 @click.option(
+    "--standby",
+    is_flag=True,
+    envvar="SQLSTREAM_STANDBY",
+    show_envvar=True,
+    help="Wait while another run has one of the queries, and take over when that run ends or is lost.",
+)
+@click.option(
     "--ui",
     is_flag=True,
     envvar="SQLSTREAM_UI",
@@ -67,6 +74,7 @@ def run(
     request: RunRequest,
     log_format: str,
     output: str,
+    standby: bool,
     ui: bool,
     ui_host: str,
     ui_port: int | None,
@@ -83,6 +91,6 @@ def run(
     from sqlstream.cli.run_output import RunPrinter
 
     require_spark_system("run")
-    request = replace(request, ui=UiRequest(ui_host, ui_port, ui_token) if ui else None)
+    request = replace(request, ui=UiRequest(ui_host, ui_port, ui_token) if ui else None, standby=standby)
     printer = RunPrinter("run", log_format, output, request.debug)
     return printer(lambda notify: run_models(request, notify))

@@ -66,6 +66,12 @@ class QueryLocks:
                     self._locks[root] = lock
                     self._stack.push(new.pop_all())
 
+    def release(self) -> None:
+        """Gives all locks back."""
+        with self._mutex:
+            self._stack.close()
+            self._locks.clear()
+
     def of(self, root: str) -> HeldLock:
         """Returns the lock of the version in `root`. Raises: KeyError if it is not locked."""
         return self._locks[root]
