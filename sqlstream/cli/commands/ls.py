@@ -9,7 +9,6 @@ import click
 from sqlstream.app.request import ProjectRequest, Selection
 from sqlstream.cli.options import project_options, selection_options, shard_option, type_options
 from sqlstream.cli.output import echo_warnings, output_option, refusals_printed
-from sqlstream.compiler.graph import MODEL
 from sqlstream.errors import UsageError
 
 
@@ -30,6 +29,7 @@ def ls(
     run with the same options starts. Needs no Java.
     """
     from sqlstream.app.compile.ls import list_nodes
+    from sqlstream.compiler.graph import MODEL
 
     if selection.shard is not None and not selection.has_type(MODEL):
         raise UsageError("--shard lists queries, which are models; include the resource type model, or remove --shard")
