@@ -83,10 +83,11 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
         return
     project = loaded.compiled.project
     yield Check("project", True, f"{project.name} in {project.root}")
-    yield Check("target", True, f"{project.target.name}: {project.target.remote or project.target.master}")
+    remote = str(project.target.remote or "").partition(";")[0]  # its parameters can have a token
+    yield Check("target", True, f"{project.target.name}: {remote or project.target.master}")
     yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
-    is_remote = project.target.remote is not None
+    is_remote = bool(remote)
     if java.ok and pyspark.ok and not is_remote:
         yield Check("archive", True, _class_archive(request.env))
     if pyspark.ok and (java.ok or is_remote):

@@ -57,8 +57,8 @@ them try for ten minutes.
 PATIENCE = "spark.sqlstream.connect.patience"
 """The setting of a target that changes `PATIENCE_SECONDS`."""
 
-NEW_OUTAGE_SECONDS = 15.0
-"""The time without a failed request after which another one begins a new outage: longer than the pause between two."""
+NEW_OUTAGE_SECONDS = 45.0
+"""The time without a failed request after which another one begins a new outage. A request takes up to 20 s to fail."""
 
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """The variable that makes the functions of `pyspark.sql.functions` build columns for Spark Connect."""
@@ -135,9 +135,9 @@ class RemoteSessions:
                 query.stop()
             _end(earlier)
         except PySparkException as error:
-            if not is_server_gone(error):
+            if not _has_ended(error):
                 raise
-            return False  # the server has ended the session
+            return False
         return bool(left)
 
     def close(self) -> None:
@@ -189,7 +189,12 @@ def is_server_gone(error: BaseException) -> bool:
         return False
     status = getattr(getattr(error, "_grpc_status_code", None), "name", "")
     is_silent = type(error).__name__ == "RetriesExceeded" or status == "UNAVAILABLE"
-    return is_silent or str(error.getCondition() or "").startswith(_GONE)
+    return is_silent or _has_ended(error)
+
+
+def _has_ended(error: PySparkException) -> bool:
+    """Returns whether `error` means that the server has ended the session, or does not know it since a restart."""
+    return str(error.getCondition() or "").startswith(_GONE)
 
 
 def _session(url: str, outage: Outage) -> SparkSession:
@@ -218,7 +223,7 @@ def _end(session: SparkSession) -> None:
     try:
         client.release_session()  # stop() only logs an error
     except PySparkException as error:
-        if not str(error.getCondition() or "").startswith(_GONE):
+        if not _has_ended(error):
             raise
     finally:
         session.stop()
@@ -288,7 +293,7 @@ def refused_settings(session: SparkSession, settings: Mapping[str, str]) -> dict
 
 
 def core_count(session: SparkSession) -> int:
-    """Returns the number of cores of the server's Spark, into as many partitions as which it divides a range."""
+    """Returns the number of cores of the server's Spark: it divides a range into as many partitions."""
     from pyspark.sql.functions import spark_partition_id
 
     return session.range(1_000_000).select(spark_partition_id()).distinct().count()
