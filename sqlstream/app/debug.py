@@ -73,21 +73,22 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
     pyspark = _pyspark(request.spark_version())
     yield pyspark
     java = _java(request.env)
-    yield java
-    if java_locale() is None:
-        yield Check("locale", False, NO_UTF8, NO_UTF8_FIX)
     try:
         loaded = load_for_reading(request)
     except FindingsError as error:
+        yield java
         yield from (_from_finding("project", finding) for finding in error.findings)
         return
     project = loaded.compiled.project
+    is_remote = project.target.remote is not None
+    yield Check("Java", True, "only needed by `test`, because the target has `remote`") if is_remote else java
+    if java_locale() is None and not is_remote:
+        yield Check("locale", False, NO_UTF8, NO_UTF8_FIX)
     yield Check("project", True, f"{project.name} in {project.root}")
     remote = str(project.target.remote or "").partition(";")[0]  # its parameters can have a token
     yield Check("target", True, f"{project.target.name}: {remote or project.target.master}")
     yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
-    is_remote = bool(remote)
     if java.ok and pyspark.ok and not is_remote:
         yield Check("archive", True, _class_archive(request.env))
     if pyspark.ok and (java.ok or is_remote):
@@ -123,7 +124,7 @@ def _from_finding(name: str, finding: Finding) -> Check:
 def _secrets(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     """Yields one check for all secrets that are set, and one for each that is not. None if the project uses none."""
     project = loaded.compiled.project
-    options: list[OptionValue] = [*project.target.spark.values()]
+    options: list[OptionValue] = [*project.target.spark.values(), project.target.remote or ""]
     options += [value for table in project.sources for value in table.options.values()]
     compiled = loaded.compiled
     outputs = (output for model in compiled.models.values() for output in compiled.outputs_of(model))

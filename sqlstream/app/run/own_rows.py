@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from sqlstream.app.alerts.payloads import ALERTS_SCHEMA
 from sqlstream.app.loading.load import Loaded
@@ -20,7 +20,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.spark.jvm.errors import error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_pool
-from sqlstream.spark.jvm.session import SparkRuntime
+from sqlstream.spark.jvm.session import SparkRuntime, child_session
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.writing.micro_batches import BatchWriter, MicroBatch, SinkTarget
 from sqlstream.spark.writing.shared import refuse_logged_folder, writer_of
@@ -43,10 +43,10 @@ class OwnRowsWriter:
     """Adds `rows` to the sink of `model`, whose path or table is `path`. Only one thread can use it."""
 
     def __init__(
-        self, rows: OwnRows, session: SparkSession, model: CompiledModel, path: str | None, secrets: Secrets
+        self, rows: OwnRows, runtime: SparkRuntime, model: CompiledModel, path: str | None, secrets: Secrets
     ) -> None:
         self._rows = rows
-        self._session, self._model, self._path, self._secrets = session, model, path, secrets
+        self._runtime, self._model, self._path, self._secrets = runtime, model, path, secrets
         self._query_id = uuid4().hex
         self._target: SinkTarget | None = None
         self._writer: BatchWriter | None = None
@@ -79,7 +79,7 @@ class OwnRowsWriter:
         return error_finding(error, code=self._rows.code, what=what, place=place, secrets=self._secrets)
 
     def _open(self) -> SinkTarget:
-        session = self._session.newSession()
+        session = child_session(self._runtime, {})
         frame = session.createDataFrame([], self._rows.schema)
         return SinkTarget(self._model, self._model.outputs[0], self._path, frame, self._secrets)
 
@@ -115,7 +115,7 @@ def write_own_rows(
     if model is None:
         return lambda _number, _rows: None
     path = versioned_output(loaded, model.outputs[0], version=1, published=())
-    return OwnRowsWriter(rows, runtime.session, model, path, secrets).write
+    return OwnRowsWriter(rows, runtime, model, path, secrets).write
 
 
 @contextmanager

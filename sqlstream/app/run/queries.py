@@ -40,6 +40,7 @@ from sqlstream.spark.reading.plain_rows import all_rows, columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.locks import LockedError
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, weak_lock
 from sqlstream.spark.storage.storage import server_has, storage_problems
 from sqlstream.state.layout import archives_path
@@ -109,13 +110,14 @@ def _wait_for_other_runs(
     for item in check_all(unlocked, models, signals):
         item.query.release()
     is_waiting = False
+    checks.locks.check = signals.check
     while True:
         try:
             lock_existing(checks, models)
             break
         except FindingsError as error:
             checks.locks.release()
-            if any(finding.code != "query-in-use" for finding in error.findings):
+            if not isinstance(error.__cause__, LockedError):
                 raise
             if not is_waiting:
                 found = error.findings[0]

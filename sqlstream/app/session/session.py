@@ -110,6 +110,8 @@ def line_logger(secrets: Secrets) -> Callable[[str], None]:
 def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
     target = loaded.compiled.project.target
     missing = secrets.missing(target.spark, target.location)
+    if target.remote is not None:
+        missing += secrets.missing({"remote": target.remote}, target.location_of("remote"))
     if missing:
         raise FindingsError(missing)
     PROJECT_LOG.adopt_other_threads()  # such as the thread that reads the JVM's log

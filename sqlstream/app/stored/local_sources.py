@@ -177,6 +177,8 @@ def _is_empty(root: str, table: SourceTable) -> bool:
 
 def has_local_files(target: Target) -> bool:
     """Whether a path without a scheme is on this machine."""
+    if target.remote is not None:
+        return False
     return target.is_local and not any(name.endswith("fs.defaultFS") for name in target.spark)
 
 

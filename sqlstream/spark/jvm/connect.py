@@ -33,14 +33,14 @@ ALIVE_SECONDS = 600.0
 """
 
 LOSSES = (
-    "a stop ends a query when its batch has ended; a batch that has begun since runs again",
+    "a stop ends a query after its batch; if the next one has begun, it is interrupted and runs again in the next run",
     "some errors of sinks and of types, which sqlstream finds before any query starts, appear when a query starts",
     "changes of queries with state are judged by their SQL, without Spark's plans: more of them are refused",
     "after a restart, the watermark of a join or union waits for new rows of each input",
     "static tables of files keep the files that they have when a query starts",
     "a file whose path looks like a pattern, such as a[1].json, ends the query that reads it",
     "brokers are not asked: a topic that was deleted and created again is not noticed, and lags are those of batches",
-    "the core time of queries is unknown, so their cost is; `pool` has no effect",
+    "the core time and the cost of queries are unknown; `pool` has no effect",
 )
 """What differs over Spark Connect from a target with a master, as sentences without a period."""
 
@@ -131,8 +131,6 @@ class RemoteSessions:
             url = f"{self.url.rstrip('/')}{'' if ';' in self.url else '/'};session_id={session_id}"
             earlier = _session(url, self._outage)
             left = earlier.streams.active
-            for query in left:
-                query.stop()
             _end(earlier)
         except PySparkException as error:
             if not _has_ended(error):
@@ -147,10 +145,8 @@ class RemoteSessions:
         self._resources.close()
 
     def _end_sessions(self) -> None:
-        with suppress(PySparkException):
-            for session in reversed(self._sessions):
-                _end(session)
-            self.has_ended = True
+        ended = [_try_end(session) for session in reversed(self._sessions)]
+        self.has_ended = all(ended)
 
     def _keep_alive(self) -> None:
         while not self._is_closed.wait(ALIVE_SECONDS):
@@ -217,10 +213,22 @@ def _try_again(session: Any, outage: Outage) -> None:
     session.client.set_retry_policies([Patience(max_retries=None, backoff_multiplier=2.0, max_backoff=5_000)])
 
 
+def _try_end(session: SparkSession) -> bool:
+    """Ends a session and its queries, and returns whether the server has confirmed it."""
+    try:
+        _end(session)
+    except PySparkException:
+        return False
+    return True
+
+
 def _end(session: SparkSession) -> None:
     """Ends a session and its queries. Raises: Spark's errors, if the server does not confirm it."""
     client: Any = session.client
     try:
+        # the server ends a session also if it cannot stop a query of it
+        for query in session.streams.active:
+            query.stop()
         client.release_session()  # stop() only logs an error
     except PySparkException as error:
         if not _has_ended(error):

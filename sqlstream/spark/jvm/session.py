@@ -228,6 +228,8 @@ def _connect(target: Target, remote: OptionValue, secrets: Secrets, launch: Spar
             inherited = {name: value for name, value in session.conf.getAll.items() if name not in settings}
         except (ImportError, OSError, ValueError, *SPARK_ERRORS) as error:
             raise FindingsError([_no_server(target, error, secrets)]) from error
+        # Spark copies settings of a session to Hadoop with this prefix, so Hadoop does not know them
+        refused.update({name: "" for name in settings if name.startswith("spark.hadoop.")})
         if refused:
             raise FindingsError([_server_setting(target, name) for name in refused])
         cluster = None if PARTITIONS in before else ClusterDefault(session)
@@ -241,12 +243,12 @@ def remote_settings(target: Target, secrets: Secrets, connectors: SessionConnect
     return {
         PROVIDER: ROCKSDB,  # as on a cluster
         "spark.sql.streaming.stopTimeout": "60s",
-        # the server ends a query that a killed run has left on it
-        "spark.sql.streaming.stopActiveRunOnRestart": "true",
         **OWN_DEFAULTS,
         TIME_ZONE: "UTC",
         **{name: value for name, value in connectors.settings.items() if name != EXTENSIONS},
         **secrets.resolve_all(target.spark),
+        # the server ends a query that a killed run, perhaps of another user, has left on it
+        "spark.sql.streaming.stopActiveRunOnRestart": "true",
     }
 
 
@@ -269,7 +271,7 @@ def _server_setting(target: Target, name: str) -> Finding:
     return Finding(
         "spark-start",
         f"target `{target.name}` cannot set {name} over Spark Connect",
-        "Spark refuses it in a session: it is a setting of the server",
+        "it is a setting of the server, which sessions cannot change",
         "remove it from `spark` of the target, and set it when the server starts",
         target.location,
     )

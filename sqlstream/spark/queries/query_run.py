@@ -34,7 +34,7 @@ REMOTE_POLL_SECONDS = 1.0
 """The interval of requests about each query on a Spark Connect server."""
 
 
-IDLE_STEPS = frozenset({"latestOffset", "triggerExecution"})
+IDLE_STEPS = frozenset({"getOffset", "latestOffset", "triggerExecution"})
 """The steps of a trigger that has found no data. Spark keeps its progress as that of a batch."""
 
 
@@ -81,7 +81,7 @@ class Polling:
         known = [index for index, progress in enumerate(recent) if batch_key(progress) == self._seen]
         for progress in recent[known[-1] + 1 if known else 0 :]:
             self._seen = batch_key(progress)
-            if not IDLE_STEPS.issuperset(progress.durationMs):
+            if not progress.durationMs or not IDLE_STEPS.issuperset(progress.durationMs):
                 yield progress
 
 

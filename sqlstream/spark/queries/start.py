@@ -104,7 +104,7 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
     if order.server is not None and order.checkpoint is not None:
         note_remote_query(order.checkpoint, order.server, query.frame.sparkSession)
     if batches is not None:
-        return _start_batches(stream, batches, target, order.lock)
+        return _start_batches(stream, batches, target, order)
     if table is not None:
         return table.stream(stream)
     if query.output.partition_by:
@@ -117,6 +117,17 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
         return (stream.format(provider) if provider else stream).options(**kept).toTable(order.output)
     stream = stream.format(query.output.format)
     return stream.start(order.output) if order.output else stream.start()
+
+
+def _needs_jvm(query: PreparedQuery) -> Finding:
+    """Returns the finding about a function that gets each batch: the compiler does not know what is in python/."""
+    return Finding(
+        "unsupported-target",
+        f"`{query.model.name}` cannot run over Spark Connect: a function of sink `{query.output.sink}` gets each batch",
+        "then sqlstream calls the function in this process, to which a server of Spark Connect has no access",
+        "use a target with a master, such as local[*] or spark://host:7077",
+        query.model.location_of("sink"),
+    )
 
 
 def _use_fast_checkpoint_files(order: StartOrder) -> None:
@@ -161,12 +172,14 @@ def _with_quarantine(
 
 
 def _start_batches(
-    writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget, lock: HeldLock
+    writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget, order: StartOrder
 ) -> StreamingQuery:
     """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
+    if order.server is not None:
+        raise FindingsError([_needs_jvm(order.query)])
 
     def write(rows: DataFrame, number: int) -> None:
-        lock.confirm()
+        order.lock.confirm()
         (query,) = target.frame.sparkSession.streams.active  # each query has its own session
         with java_exceptions():
             batches.write(rows, target.batch(number, query.id))

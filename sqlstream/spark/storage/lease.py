@@ -41,6 +41,9 @@ UNKNOWN_RUN = "another run"
 LOOKS_PER_PERIOD = 10
 """How often a run that waits looks at the files."""
 
+CHECK_SECONDS = 0.1
+"""How often a run that waits checks whether it should stop."""
+
 _ERRORS = (OSError, *SPARK_ERRORS)
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -59,20 +62,23 @@ def this_holder(period: float) -> Holder:
 
 
 @contextmanager
-def lease(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None]) -> Iterator[Lease]:
+def lease(
+    files: LeaseFiles, holder: Holder, waiting: Callable[[str], None], check: Callable[[], None] = lambda: None
+) -> Iterator[Lease]:
     """Takes the query for `holder` while the body runs, and renews its lease.
 
     If another run has the query, waits until a sign of life or of death, at most `PERIODS_TO_EXPIRE` of its periods,
-    after passing a message to `waiting`. Raises: LockedError, OSError, Spark's errors.
+    after passing a message to `waiting`. It calls `check` while it waits, which can raise to end that.
+    Raises: LockedError, OSError, Spark's errors.
     """
-    held = _take(files, holder, waiting)
+    held = _take(files, holder, waiting, check)
     try:
         yield held
     finally:
         held.release()
 
 
-def _take(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None]) -> Lease:
+def _take(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None], check: Callable[[], None]) -> Lease:
     observer, has_waited = Observer(machine_id(), process_start), False
     while True:
         names = files.names()
@@ -88,7 +94,11 @@ def _take(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None]) -> 
             most = PERIODS_TO_EXPIRE * (other or holder).period
             waiting(f"waiting at most {most:.0f} s to see whether {name} is still active")
             has_waited = True
-        time.sleep((other or holder).period / LOOKS_PER_PERIOD)
+        until = _now() + (other or holder).period / LOOKS_PER_PERIOD
+        while _now() < until:
+            check()
+            time.sleep(min(CHECK_SECONDS, max(until - _now(), 0.0)))
+        check()
 
 
 def _claim(files: LeaseFiles, holder: Holder, token: int) -> bool:

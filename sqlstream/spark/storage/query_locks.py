@@ -37,12 +37,15 @@ class QueryLocks:
     """The locks of a run by the folders of versions of queries, until the body of a `with` ends. Any thread can use it.
 
     `waiting` gets a message before a lock has to wait for another run. `remote` are the sessions of a run over Spark
-    Connect; it ends the queries that a killed run has left on the same server.
+    Connect; it ends the queries that a killed run has left on the same server. `check` is called during waits, and can
+    raise to end them.
     """
 
     def __init__(self, secrets: Secrets, waiting: Callable[[str], None]) -> None:
         self._secrets, self._waiting = secrets, waiting
         self.remote: RemoteSessions | None = None
+        self.check: Callable[[], None] = lambda: None
+        self._reported: set[str] = set()
         self._mutex = threading.Lock()
         self._stack = ExitStack()
         self._locks: dict[str, HeldLock] = {}
@@ -59,7 +62,7 @@ class QueryLocks:
     def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
         """Locks the version of a query in the folder `root`. Raises: FindingsError if another process has locked it."""
         with ExitStack() as new:
-            held = query_lock(storage, root, model, location, self._secrets, self._report, self.remote)
+            held = query_lock(storage, root, model, location, self._secrets, self._report, self.remote, self.check)
             lock = new.enter_context(held)
             with self._mutex:
                 if not self._has_ended:  # otherwise a check that nobody waits for has just ended
@@ -87,7 +90,9 @@ class QueryLocks:
 
     def _report(self, text: str) -> None:
         with self._mutex:
-            self._waiting(text)
+            if text not in self._reported:  # a standby tries again and again
+                self._waiting(text)
+            self._reported.add(text)
 
 
 class NoLocks(QueryLocks):
@@ -105,24 +110,30 @@ class NoLocks(QueryLocks):
 
 
 @contextmanager
-def folder_lock(storage: Storage, root: str, waiting: Callable[[str], None] = lambda _: None) -> Iterator[HeldLock]:
+def folder_lock(
+    storage: Storage,
+    root: str,
+    waiting: Callable[[str], None] = lambda _: None,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[HeldLock]:
     """Locks the folder `root` of a query while the body runs, and creates it if needed: with a lock file, or with a
     lease where the file system has no locks.
 
-    Passes a message to `waiting` before it waits for another process. Raises: LockedError.
+    Passes a message to `waiting` before it waits for another process, and calls `check` during that. Raises:
+    LockedError, what `check` raises.
     """
     with ExitStack() as stack:
         held: HeldLock = KeptLock()
         if isinstance(storage, HadoopStorage):
             period = float(storage.session.conf.get(LEASE_PERIOD, None) or PERIOD_SECONDS)
             files = HadoopLeaseFiles(storage.session, lease_path(root))
-            held = stack.enter_context(lease(files, this_holder(period), waiting))
+            held = stack.enter_context(lease(files, this_holder(period), waiting, check))
         else:
             try:
                 stack.enter_context(file_lock(Path(lock_path(root))))
             except NoFileLocksError:
                 local = LocalLeaseFiles(lease_path(root))
-                held = stack.enter_context(lease(local, this_holder(PERIOD_SECONDS), waiting))
+                held = stack.enter_context(lease(local, this_holder(PERIOD_SECONDS), waiting, check))
         yield held
 
 
@@ -135,6 +146,7 @@ def query_lock(
     secrets: Secrets,
     waiting: Callable[[str], None] = lambda _: None,
     remote: RemoteSessions | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[HeldLock]:
     """Locks the version of a query in the folder `root` while the body runs. Ends the query on the server of `remote`
     if a killed run has left it there.
@@ -144,7 +156,7 @@ def query_lock(
     """
     with ExitStack() as stack:
         try:
-            lock = stack.enter_context(folder_lock(storage, root, lambda text: waiting(f"{model}: {text}")))
+            lock = stack.enter_context(folder_lock(storage, root, lambda text: waiting(f"{model}: {text}"), check))
         except LockedError as error:
             raise FindingsError([query_in_use(model, str(error), location)]) from error
         stack.enter_context(_lost_locks(model, location, secrets))

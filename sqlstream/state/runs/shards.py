@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 MOST_SHARDS = 1000
-"""More than a project has use for. The shard of a query takes one hash for each."""
+"""The highest number of shards. To find the shard of a query takes one hash for each."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def has(self, query_id: str) -> bool:
-        """Returns whether the shard has the query, which each query is in for exactly one `number`.
+        """Returns whether the query is in this shard. Each query is in exactly one shard.
 
         Only the id and `count` decide, so other queries never move it. Each shard has a hash with the query, and the
         highest one wins (rendezvous hashing): one shard more takes its share from all others and moves nothing else.

@@ -18,7 +18,7 @@ export class Chart {
     this.options = options;
     this.values = spec.series.map(() => h("b", null, NONE));
     this.keys = h("span.keys", null, spec.series.map((each, index) => this.#key(each, index)));
-    this.box = h("div.plot", { role: "img" });
+    this.box = h("div.plot", { role: "img", "aria-label": spec.title });
     this.note = h("p.chart-note", { hidden: true }, spec.none);
     this.hover = h("div.plot-note", { hidden: true });
     this.element = h("section.card.chart", { class: spec.isWide ? "wide" : null, "aria-label": spec.title },
