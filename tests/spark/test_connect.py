@@ -18,6 +18,8 @@ from sqlstream.state.runs.progress import BatchProgress
 from tests.services.connect_server import ConnectServer, cut, start_connect
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for, wait_until
 
+pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
+
 Read = Callable[[Path], list[dict[str, Any]]]
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
