@@ -26,7 +26,7 @@ test: .venv/ready archive
 spark: .venv/ready archive
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not slow" tests/spark --durations 20 --durations-min 10
 
-# The tests with Spark that matter on a cluster, on a standalone one of two workers; leaves out LOCAL_ONLY of
+# Runs the Spark tests that matter on a cluster on a standalone cluster with two workers, without those in LOCAL_ONLY of
 # tests/spark/conftest.py. CLUSTER="tests/spark/test_run.py" runs others.
 cluster: .venv/ready archive
 	$(BIN)/python -m pytest tests/spark/test_two_workers.py tests/spark/test_standalone_cluster.py

@@ -39,7 +39,7 @@ EXECUTOR_SECONDS = 60.0
 """How long to wait for the first executor. A run waits for ten minutes, in which Kubernetes can pull an image."""
 
 CLOCK_SECONDS = 1.0
-"""From this difference on a clock is wrong: leases of queries, processing time and lag are compared across machines."""
+"""A clock that differs by this much is an error: processing time and lag are compared across machines."""
 
 NO_EXECUTOR_FIX = (
     "set spark.driver.host to an address of this machine that the cluster's machines reach, if they cannot reach that "
@@ -173,7 +173,7 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     try:
         with spark_session(loaded, secrets, over_connect=True) as runtime:
             seconds = time.monotonic() - began
-            is_cluster = runtime.cluster is not None and runtime.remote is None
+            is_cluster = runtime.cluster is not None and runtime.connect is None
             cluster = list(_cluster(loaded, runtime.session, secrets)) if is_cluster else []
             answers = list(ask_servers(list(servers_of(loaded.compiled, runtime.session, secrets)), secrets))
     except FindingsError as error:
@@ -181,9 +181,9 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
         return
     if jars:
         yield Check("connectors", True, jars)
-    how = "starts" if runtime.remote is None else "answers"
+    how = "starts" if runtime.connect is None else "answers"
     yield Check("Spark", True, f"{runtime.version} {how} in {seconds:.1f} s")
-    if runtime.remote is not None:
+    if runtime.connect is not None:
         for sentence in LOSSES:
             yield Check("Connect", True, f"differs from a master: {sentence}")
     yield from cluster
@@ -211,7 +211,7 @@ def _cluster(loaded: Loaded, session: SparkSession, secrets: Secrets) -> Iterato
         clocks = read_clocks(session, cores)
     except ExecutorsError as error:
         yield Check(
-            "driver", False, f"tasks of executors fail, which call {address}: {secrets.redact(str(error))}", DRIVER_FIX
+            "driver", False, f"tasks fail on executors, which call {address}: {secrets.redact(str(error))}", DRIVER_FIX
         )
         return
     yield Check("driver", True, f"at {address}, reached from {quoted_list(sorted({clock.host for clock in clocks}))}")

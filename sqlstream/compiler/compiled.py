@@ -328,12 +328,12 @@ class CompiledProject:
         """
         if words:
             upstream = self.models.keys() & {*self.upstream(model.unique_id), model.unique_id}
-            places = [
-                (node, match.start())
-                for node in upstream
-                for match in re.finditer(re.escape(words), self.models[node].sql)
-                if offset in (None, match.start())
-            ]
+            texts = {node: self.models[node].sql for node in upstream}
+            if offset is not None:
+                places = [(node, offset) for node, sql in texts.items() if sql.startswith(words, offset)]
+            else:
+                found = ((node, re.finditer(re.escape(words), sql)) for node, sql in texts.items())
+                places = [(node, match.start()) for node, matches in found for match in matches]
             if len(places) == 1:
                 return self.locate(*places[0])
         return Place(model.file.location)

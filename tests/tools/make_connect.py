@@ -43,7 +43,7 @@ def uses() -> list[Use]:
         name = path.relative_to(PACKAGE).as_posix()
         of_module = _answer(tree)
         if of_module:
-            found.append(Use(name, "all others", of_module))
+            found.append(Use(name, "the module", of_module))
         for node in _definitions(tree):
             answer = _answer(node)
             assert answer or of_module or not _reads_jvm(node), (

@@ -97,7 +97,7 @@ class CheckedQuery:
             self.is_unchecked and self.plan.action is not Action.FRESH_EACH_RUN,
             self.quarantine(checks),
             late=self.late_rows(checks),
-            server=checks.runtime.remote.server if checks.runtime.remote is not None else None,
+            server=checks.runtime.connect.server if checks.runtime.connect is not None else None,
         )
 
     def quarantine(self, checks: CheckContext) -> str | None:

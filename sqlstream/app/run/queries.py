@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.plan.ledgers import LedgerUpdater, write_before_start
-from sqlstream.app.plan.ready import POLL_SECONDS, CheckContext, CheckedQuery, check_all, lock_existing
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all, lock_existing
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import RunFollowers
 from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
@@ -41,7 +40,7 @@ from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.locks import LockedError
-from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, weak_lock
+from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, RemoteQueryError, weak_lock
 from sqlstream.spark.storage.storage import server_has, storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
@@ -82,11 +81,11 @@ def run_queries(
     )
     # the locks are released after Spark stops: until then queries may write
     with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
-        locks.remote = runtime.remote
+        locks.connect = runtime.connect
         notify(_found(loaded, runtime))
-        if runtime.remote is None and java_locale() is None:
+        if runtime.connect is None and java_locale() is None:
             notify(Notice(f"{NO_UTF8}; {NO_UTF8_FIX}"))
-        if runtime.remote is not None:
+        if runtime.connect is not None:
             notify(Notice(CONNECT_NOTICE))
         if runtime.cluster is not None:
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
@@ -117,23 +116,15 @@ def _wait_for_other_runs(
             break
         except FindingsError as error:
             checks.locks.release()
-            if not isinstance(error.__cause__, LockedError):
+            if not isinstance(error.__cause__, LockedError) or isinstance(error.__cause__, RemoteQueryError):
                 raise
             if not is_waiting:
                 found = error.findings[0]
                 notify(Notice(f"standby: {found.message}: {found.why}"))
             is_waiting = True
-        _sleep(STANDBY_SECONDS, signals)
+        signals.sleep(STANDBY_SECONDS)
     if is_waiting:
         notify(Notice("standby: no other run has the queries any more, so this one takes over"))
-
-
-def _sleep(seconds: float, signals: StopSignals) -> None:
-    """Waits. Raises: StopRequestedError as soon as a signal arrives."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        signals.check()
-        time.sleep(POLL_SECONDS)
 
 
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
@@ -163,7 +154,7 @@ def _run_ready(
     signals.check()
     # the run begins to write: first it locks the versions that do not exist yet
     _for_each(ready, checks, CheckedQuery.lock)
-    if checks.runtime.remote is not None:
+    if checks.runtime.connect is not None:
         _for_each(ready, checks, _check_shared)
     for warning in lowered(checks.loaded.compiled.project, _weak_locks(ready, checks)):
         notify(WarningEmitted(warning))

@@ -36,7 +36,7 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     models, kept = keep_quarantines(loaded.compiled, selected.models, selected.chosen, request.parallel)
     request = replace(request, kept=kept)
     loaded, models = with_trigger(loaded, models, request)
-    # Only now, so that all shards accept the same options, and end their quarantines when those of one run end.
+    # last, so that all shards check the same options and keep the same quarantines
     every, models = models, in_shard(models, request.selection)
     check_count(loaded, models)
     write_compiled(loaded, tuple(loaded.compiled.models.values()))

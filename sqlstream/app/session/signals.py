@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 STOP_SIGNALS = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
 """Ctrl-C, a supervisor's request, and a closed terminal. Windows has no SIGHUP."""
+
+CHECK_SECONDS = 0.1
+"""How often a wait checks for a signal."""
 
 
 class StopRequestedError(Exception):
@@ -38,6 +42,13 @@ class StopSignals:
         """Raises: StopRequestedError if a stop was requested."""
         if self._count:
             raise StopRequestedError
+
+    def sleep(self, seconds: float) -> None:
+        """Waits. Raises: StopRequestedError as soon as a signal arrives."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.check()
+            time.sleep(min(CHECK_SECONDS, left))
 
     def install(self) -> None:
         """Installs the handlers. Call it again after Spark starts, because PySpark installs a handler that cancels all

@@ -62,7 +62,7 @@ class Brokers:
 
     def lag(self, model: CompiledModel, table: SourceTable, offset: PartitionOffsets) -> Lag:
         """Returns what `model` has not read of `table` after `offset`. Raises: LagUnknownError."""
-        if self.runtime.remote is not None:
+        if self.runtime.connect is not None:
             raise LagUnknownError("over Spark Connect, sqlstream cannot ask brokers")
         missing = self.secrets.missing(table.options, table.location)
         if missing:

@@ -32,7 +32,9 @@ def ls(
     from sqlstream.compiler.graph import MODEL
 
     if selection.shard is not None and not selection.has_type(MODEL):
-        raise UsageError("--shard lists queries, which are models; include the resource type model, or remove --shard")
+        raise UsageError(
+            "--shard (or SQLSTREAM_SHARD) lists queries, which are models; include the type model, or remove it"
+        )
     with refusals_printed(output, debug):
         listing = list_nodes(project, selection)
     echo_warnings(listing.warnings)

@@ -5,14 +5,12 @@ the cache knows the results of.
 from __future__ import annotations
 
 from sqlstream.compiler.compiled import CompiledProject
-from sqlstream.compiler.rules import alerts, batch, contracts, formats, options, remote, sources, stored, unused
+from sqlstream.compiler.rules import alerts, batch, contracts, formats, options, sources, stored, unused
 from sqlstream.compiler.rules.rule import ProjectRule, rules_of
 from sqlstream.compiler.rules.sinks import columns, kafka, kinds, outputs, tables
 from sqlstream.errors import Finding
 
-RULES: tuple[ProjectRule, ...] = rules_of(
-    formats, sources, options, outputs, kinds, tables, batch, stored, alerts, remote
-)
+RULES: tuple[ProjectRule, ...] = rules_of(formats, sources, options, outputs, kinds, tables, batch, stored, alerts)
 """The rules on outputs, sources and targets, in the order of their findings."""
 
 COLUMN_RULES: tuple[ProjectRule, ...] = rules_of(columns, kafka, contracts)

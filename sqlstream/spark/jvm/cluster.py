@@ -48,8 +48,8 @@ def cores_of(session: SparkSession) -> int:
 
 
 def cores_by_executor(session: SparkSession) -> list[int]:
-    """Returns the number of cores of each registered executor, or of the driver on a local master. Over Connect: as if
-    there were one, with as many cores as the partitions into which Spark divides a range.
+    """Returns the number of cores of each registered executor, or of the driver on a local master. Over Connect: one
+    number, that of the partitions into which Spark divides a range.
     """
     if is_connect(session):
         return [core_count(session)]

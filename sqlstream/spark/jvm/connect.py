@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -83,11 +82,11 @@ class Outage:
         return not self.is_over and now - self._began < self._patience
 
 
-class RemoteSessions:
+class ConnectSessions:
     """The sessions of one command on a Spark Connect server: `root`, and a clone of it for each query. They are kept
     alive until `close`, which ends them with all queries in them.
 
-    `url` is the address with its parameters, among which can be a token; `server` is only host and port. `has_ended`:
+    `url` is the address with its parameters, among which can be a token; `server` is only host and port. `released`:
     the server has confirmed that it has ended all sessions.
     """
 
@@ -98,15 +97,9 @@ class RemoteSessions:
         with socket.create_connection((host, port), CONNECT_SECONDS):
             pass
         self._outage = Outage(patience)
-        self.has_ended = False
-        self._resources = ExitStack()
-        with ExitStack() as opened:
-            opened.enter_context(_connect_mode())
-            self.root = _session(url, self._outage)
-            self._sessions = [self.root]
-            opened.callback(self._end_sessions)
-            self.version = self.root.version
-            self._resources = opened.pop_all()
+        self.released = False
+        self.root = _session(url, self._outage)
+        self._sessions = [self.root]
         self._is_closed = threading.Event()
         threading.Thread(target=self._keep_alive, name="spark-connect", daemon=True).start()
 
@@ -142,11 +135,8 @@ class RemoteSessions:
         """Ends all sessions, unless the server cannot be reached."""
         self._is_closed.set()
         self._outage.is_over = True
-        self._resources.close()
-
-    def _end_sessions(self) -> None:
         ended = [_try_end(session) for session in reversed(self._sessions)]
-        self.has_ended = all(ended)
+        self.released = all(ended)
 
     def _keep_alive(self) -> None:
         while not self._is_closed.wait(ALIVE_SECONDS):
@@ -237,19 +227,6 @@ def _end(session: SparkSession) -> None:
         session.stop()
 
 
-@contextmanager
-def _connect_mode() -> Iterator[None]:
-    before = os.environ.get(CONNECT_MODE)
-    os.environ[CONNECT_MODE] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[CONNECT_MODE]
-        else:
-            os.environ[CONNECT_MODE] = before
-
-
 def with_kept_plan(frame: DataFrame) -> DataFrame:
     """Returns `frame` with the plan that Spark makes of it now. A server analyzes a text of SQL again for each use,
     also after the views that it reads have changed; the plan of a view stays. Raises: AnalysisException.
@@ -301,7 +278,7 @@ def refused_settings(session: SparkSession, settings: Mapping[str, str]) -> dict
 
 
 def core_count(session: SparkSession) -> int:
-    """Returns the number of cores of the server's Spark: it divides a range into as many partitions."""
+    """Returns the number of cores of the server's Spark, which is the number of partitions of a range."""
     from pyspark.sql.functions import spark_partition_id
 
     return session.range(1_000_000).select(spark_partition_id()).distinct().count()

@@ -42,7 +42,7 @@ class TaskTime:
 
 class CoreTimes:
     """Adds up the times of tasks in one Spark context from its first use on. If this Spark does not have what it needs,
-    all times are unknown, and nothing else changes. Over Connect: they are unknown.
+    all times are unknown, and nothing else changes. Over Connect: all times are unknown.
     """
 
     def __init__(self) -> None:

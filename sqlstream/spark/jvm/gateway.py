@@ -221,7 +221,7 @@ def failure_of(query: StreamingQuery) -> Exception | None:
     """Returns the error that ended `query`, None if it has not failed.
 
     PySpark's `exception()` returns one without its Java exceptions, which know conditions and causes. Over Connect:
-    that one, whose causes are in the text of a stack trace.
+    `exception()`, whose causes are in the text of its stack trace.
     """
     if not isinstance(query, StreamingQuery):
         return query.exception()

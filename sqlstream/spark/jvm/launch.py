@@ -141,18 +141,23 @@ def connect(ready: Path) -> Any:
     """Returns py4j's gateway to the JVM that has written its port and secret to `ready`."""
     with ready.open("rb") as stream:
         port, secret = int(read_int(stream)), str(UTF8Deserializer().loads(stream))  # type: ignore[no-untyped-call]
-    with _CONNECTING, _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+    with _CONNECTING, environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
         return launch_gateway()  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables of the environment for the body, and restores that of the program at the end."""
+    before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name in values:
-            del os.environ[name]
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def end_jvm_without(jars: Sequence[str]) -> None:

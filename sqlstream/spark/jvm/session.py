@@ -1,6 +1,6 @@
 """The Spark session of a run, with sqlstream's defaults, and a child session for each query.
 
-Over Connect: `RemoteSessions` has the sessions.
+Over Connect: `ConnectSessions` has the sessions.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import EXTENSIONS
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
-from sqlstream.spark.jvm.connect import PATIENCE, PATIENCE_SECONDS, RemoteSessions, refused_settings
+from sqlstream.spark.jvm.connect import CONNECT_MODE, PATIENCE, PATIENCE_SECONDS, ConnectSessions, refused_settings
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
-from sqlstream.spark.jvm.launch import JARS, end_jvm_without, forget_jvm, launch_jvm
+from sqlstream.spark.jvm.launch import JARS, end_jvm_without, environment, forget_jvm, launch_jvm
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.spark_settings import OWN_DEFAULTS
 
@@ -88,7 +88,7 @@ PY4J_LOGGERS = ("py4j", "py4j.java_gateway", "py4j.clientserver")
 class SparkRuntime:
     """A started Spark: the root session, its version, whether it can name sources, and on a cluster the default of the
     shuffle partitions. `inherited` are the settings that neither sqlstream nor the target has set, such as those of a
-    spark-defaults.conf. `resources` are closed with the session. `remote` has the sessions on a Spark Connect server,
+    spark-defaults.conf. `resources` are closed with the session. `connect` has the sessions on a Spark Connect server,
     None if Spark runs with a master.
     """
 
@@ -98,7 +98,7 @@ class SparkRuntime:
     cluster: ClusterDefault | None = None
     inherited: Mapping[str, str] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
-    remote: RemoteSessions | None = None
+    connect: ConnectSessions | None = None
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
         return _connect(target, target.remote, secrets, launch)
     with ExitStack() as resources:
         resources.enter_context(quiet_pyspark())
-        resources.enter_context(_environment(target))
+        resources.enter_context(environment(_python_variables(target)))
         session, given = _start_session(target, secrets, launch)
         try:
             cluster = None if target.is_local else ClusterDefault(session)
@@ -216,8 +216,9 @@ def _connect(target: Target, remote: OptionValue, secrets: Secrets, launch: Spar
     url = secrets.resolve(remote)
     with ExitStack() as resources:
         resources.enter_context(quiet_pyspark())
+        resources.enter_context(environment({CONNECT_MODE: "1"}))
         try:
-            sessions = RemoteSessions(url, float(str(target.spark.get(PATIENCE, PATIENCE_SECONDS))))
+            sessions = ConnectSessions(url, float(str(target.spark.get(PATIENCE, PATIENCE_SECONDS))))
             resources.callback(sessions.close)
             session = sessions.root
             before = set(session.conf.getAll)
@@ -234,7 +235,7 @@ def _connect(target: Target, remote: OptionValue, secrets: Secrets, launch: Spar
             raise FindingsError([_server_setting(target, name) for name in refused])
         cluster = None if PARTITIONS in before else ClusterDefault(session)
         return SparkRuntime(
-            session, sessions.version, names_sources(session), cluster, inherited, resources.pop_all(), sessions
+            session, session.version, names_sources(session), cluster, inherited, resources.pop_all(), sessions
         )
 
 
@@ -253,7 +254,7 @@ def remote_settings(target: Target, secrets: Secrets, connectors: SessionConnect
 
 
 def _no_server(target: Target, error: Exception, secrets: Secrets) -> Finding:
-    why, fix = read_error(error).message, "fix `remote` of the target, or start the server"
+    why, fix = read_error(error).message, "fix `remote` and `spark` of the target, or start the server"
     if isinstance(error, ImportError):
         fix = "install what the client of Spark Connect needs: pip install 'sqlstream[connect]'"
     elif isinstance(error, OSError):
@@ -317,7 +318,7 @@ def _jvm_options(launch: SparkLaunch, settings: Mapping[str, str]) -> str:
 def stop_spark(runtime: SparkRuntime) -> None:
     """Stops Spark, even if its JVM has died; a later start in this process then launches a new JVM."""
     with runtime.resources:
-        if runtime.remote is None:
+        if runtime.connect is None:
             _stop_session(runtime.session)
 
 
@@ -355,12 +356,9 @@ def jvm_reason(log: Iterable[str]) -> str | None:
     return next((line.strip() for line in log if _JVM_REASON.search(line)), None)
 
 
-@contextmanager
-def _environment(target: Target) -> Iterator[None]:
-    """Makes workers run the Python of this command, even if its virtual environment is not activated; on a cluster the
-    Python of the target, which PySpark reads only from the environment.
-
-    Restores the environment of the program at the end.
+def _python_variables(target: Target) -> dict[str, str]:
+    """Returns the variables that make workers run the Python of this command, even if its virtual environment is not
+    activated; on a cluster the Python of the target, which PySpark reads only from the environment.
     """
     values = {"PYSPARK_DRIVER_PYTHON": sys.executable}
     on_cluster = target.spark.get(EXECUTOR_PYTHON)
@@ -368,16 +366,7 @@ def _environment(target: Target) -> Iterator[None]:
         values["PYSPARK_PYTHON"] = on_cluster
     if target.is_local:
         values |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK)}
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return values
 
 
 def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> None:
@@ -391,7 +380,7 @@ def _set_secret_settings(context: SparkContext, settings: Mapping[str, str]) -> 
 
 def child_session(runtime: SparkRuntime, settings: Mapping[str, str]) -> SparkSession:
     """Returns a new session for one query: separate views and settings, same SparkContext."""
-    child = runtime.session.newSession() if runtime.remote is None else runtime.remote.clone()
+    child = runtime.session.newSession() if runtime.connect is None else runtime.connect.clone()
     for name, value in settings.items():
         child.conf.set(name, value)
     return child

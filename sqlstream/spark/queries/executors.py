@@ -19,9 +19,10 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
-from sqlstream.project.files.paths import join
+from sqlstream.project.files.paths import escaped, join
 from sqlstream.spark.jvm.errors import read_error
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, set_job_group
+from sqlstream.spark.jvm.internals import cancel_jobs
 from sqlstream.spark.storage.storage import storage_for
 
 T = TypeVar("T")
@@ -128,7 +129,9 @@ def sees_storage(session: SparkSession, folder: str, cores: int) -> bool:
         for number, text in enumerate(texts):
             storage.write_text(join(probe, f"{number}.txt"), text)
         # Spark makes each of them a task: it counts every file as 4 MB
-        found = within_time(session, lambda: session.read.text(join(folder, posixpath.basename(probe))).collect())
+        found = within_time(
+            session, lambda: session.read.text(escaped(join(folder, posixpath.basename(probe)))).collect()
+        )
     except (OSError, *SPARK_ERRORS) as error:
         raise ExecutorsError(_reason(error)) from error
     finally:
@@ -142,18 +145,19 @@ def within_time(session: SparkSession, job: Callable[[], T]) -> T:
     group = f"sqlstream-{uuid.uuid4().hex}"
 
     def run() -> T:
-        session.sparkContext.setJobGroup(group, "sqlstream debug", interruptOnCancel=True)
+        set_job_group(session, group, "sqlstream debug")
         return job()
 
-    with ThreadPoolExecutor(1) as thread:
-        answer = thread.submit(run)
-        try:
-            return answer.result(ANSWER_SECONDS)
-        except NoAnswerError as error:
-            session.sparkContext.cancelJobGroup(group)
-            raise ExecutorsError(f"no answer within {ANSWER_SECONDS:.0f} s") from error
-        except SPARK_ERRORS as error:
-            raise ExecutorsError(_reason(error)) from error
+    thread = ThreadPoolExecutor(1, "executors")
+    try:
+        return thread.submit(run).result(ANSWER_SECONDS)
+    except NoAnswerError as error:
+        cancel_jobs(session, group)
+        raise ExecutorsError(f"no answer within {ANSWER_SECONDS:.0f} s") from error
+    except SPARK_ERRORS as error:
+        raise ExecutorsError(_reason(error)) from error
+    finally:
+        thread.shutdown(wait=False)  # the driver may hang without a job, such as in a listing of files
 
 
 def _reason(error: Exception) -> str:

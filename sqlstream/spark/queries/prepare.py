@@ -12,7 +12,6 @@ from pyspark.sql.functions import col, count, count_if, lit
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.data_tests import ERRORS
-from sqlstream.compiler.trees import is_followed, keeps_state
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.spark.jvm.cluster import PARTITIONS
@@ -151,7 +150,7 @@ def prepare_query(
     settings = dict(_settings(session))
     columns = columns_of(frame)
     find_value = partial(_substituted_value, session)
-    stateful = is_stateful(frame, lambda: keeps_state(compiled, model) or not is_followed(compiled, model))
+    stateful = is_stateful(frame, partial(_may_keep_state, compiled, model))
     found = identity_of(compiled, model, uses, columns, stateful=stateful, settings=settings, find_value=find_value)
     # settings that can change results: those of the target, and those from elsewhere such as a spark-defaults.conf
     given, always = found.declared or {}, (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)
@@ -176,6 +175,13 @@ def prepare_query(
         None if marked is None else _with_counts_of_both(marked),
         checked_late_rows(compiled, model, frame, secrets) if model.keeps_late_rows else None,
     )
+
+
+def _may_keep_state(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether the query of `model` keeps state, according to the compiler; True if it cannot follow the SQL."""
+    from sqlstream.compiler.trees import is_followed, keeps_state  # loads sqlglot, which Spark's plan makes unnecessary
+
+    return keeps_state(compiled, model) or not is_followed(compiled, model)
 
 
 def _settings(session: SparkSession) -> Iterator[tuple[str, str]]:

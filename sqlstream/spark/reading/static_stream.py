@@ -1,6 +1,6 @@
 """Compares a streaming query with the batch query over the same rows: whether they agree, and what the stream delays.
 
-Over Connect: not available, because it does not show plans.
+Over Connect: not available, because plans are not shown.
 """
 
 from __future__ import annotations

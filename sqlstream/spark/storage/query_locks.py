@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.errors import Finding, FindingsError, Severity
 from sqlstream.location import Location
-from sqlstream.spark.jvm.connect import RemoteSessions, session_id_of
+from sqlstream.spark.jvm.connect import ConnectSessions, session_id_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import HadoopStorage, creates_once
 from sqlstream.spark.storage.lease import HadoopLeaseFiles, LocalLeaseFiles, lease, this_holder
@@ -36,14 +36,14 @@ LEASE_PERIOD = "spark.sqlstream.lease.period"
 class QueryLocks:
     """The locks of a run by the folders of versions of queries, until the body of a `with` ends. Any thread can use it.
 
-    `waiting` gets a message before a lock has to wait for another run. `remote` are the sessions of a run over Spark
-    Connect; it ends the queries that a killed run has left on the same server. `check` is called during waits, and can
-    raise to end them.
+    `waiting` gets a message before a lock has to wait for another run. `connect` are the sessions of a run over
+    Spark Connect; it ends the queries that a killed run has left on the same server. `check` is called during waits,
+    and can raise to end them.
     """
 
     def __init__(self, secrets: Secrets, waiting: Callable[[str], None]) -> None:
         self._secrets, self._waiting = secrets, waiting
-        self.remote: RemoteSessions | None = None
+        self.connect: ConnectSessions | None = None
         self.check: Callable[[], None] = lambda: None
         self._reported: set[str] = set()
         self._mutex = threading.Lock()
@@ -62,7 +62,7 @@ class QueryLocks:
     def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
         """Locks the version of a query in the folder `root`. Raises: FindingsError if another process has locked it."""
         with ExitStack() as new:
-            held = query_lock(storage, root, model, location, self._secrets, self._report, self.remote, self.check)
+            held = query_lock(storage, root, model, location, self._secrets, self._report, self.check, self.connect)
             lock = new.enter_context(held)
             with self._mutex:
                 if not self._has_ended:  # otherwise a check that nobody waits for has just ended
@@ -109,18 +109,27 @@ class NoLocks(QueryLocks):
         """Does nothing."""
 
 
+class RemoteQueryError(LockedError):
+    """A killed run over Spark Connect has left a query, which may still run on `server`. `path` is the record of it."""
+
+    def __init__(self, server: str, path: str) -> None:
+        self.server, self.path = server, path
+        super().__init__(f"a run over Spark Connect that was killed, on the server {server},")
+
+
 @contextmanager
 def folder_lock(
     storage: Storage,
     root: str,
     waiting: Callable[[str], None] = lambda _: None,
     check: Callable[[], None] = lambda: None,
+    connect: ConnectSessions | None = None,
 ) -> Iterator[HeldLock]:
     """Locks the folder `root` of a query while the body runs, and creates it if needed: with a lock file, or with a
-    lease where the file system has no locks.
+    lease where the file system has no locks. Ends the query that a killed run has left on the server of `connect`.
 
     Passes a message to `waiting` before it waits for another process, and calls `check` during that. Raises:
-    LockedError, what `check` raises.
+    LockedError, RemoteQueryError, what `check` raises.
     """
     with ExitStack() as stack:
         held: HeldLock = KeptLock()
@@ -134,7 +143,17 @@ def folder_lock(
             except NoFileLocksError:
                 local = LocalLeaseFiles(lease_path(root))
                 held = stack.enter_context(lease(local, this_holder(PERIOD_SECONDS), waiting, check))
-        yield held
+        left = _remote_query(storage, root)
+        if left is not None:
+            if connect is None or connect.server != left["server"]:
+                raise RemoteQueryError(left["server"], remote_query_path(root))
+            if connect.end_queries_of(left["session"]):
+                waiting(f"ended the query that a killed run had left on {connect.server}")
+        try:
+            yield held
+        finally:
+            if connect is not None:
+                _forget_remote_query(storage, root, connect)
 
 
 @contextmanager
@@ -145,32 +164,24 @@ def query_lock(
     location: Location,
     secrets: Secrets,
     waiting: Callable[[str], None] = lambda _: None,
-    remote: RemoteSessions | None = None,
     check: Callable[[], None] = lambda: None,
+    connect: ConnectSessions | None = None,
 ) -> Iterator[HeldLock]:
-    """Locks the version of a query in the folder `root` while the body runs. Ends the query on the server of `remote`
-    if a killed run has left it there.
+    """Locks the version of a query in the folder `root` while the body runs, as `folder_lock` does.
 
     Raises: FindingsError if another process has locked it, if it may run on another server of Spark Connect, or if the
     body finds that the lock is lost.
     """
     with ExitStack() as stack:
         try:
-            lock = stack.enter_context(folder_lock(storage, root, lambda text: waiting(f"{model}: {text}"), check))
+            held = folder_lock(storage, root, lambda text: waiting(f"{model}: {text}"), check, connect)
+            lock = stack.enter_context(held)
+        except RemoteQueryError as error:
+            raise FindingsError([_runs_elsewhere(model, error, location)]) from error
         except LockedError as error:
             raise FindingsError([query_in_use(model, str(error), location)]) from error
         stack.enter_context(_lost_locks(model, location, secrets))
-        left = _remote_query(storage, root)
-        if left is not None:
-            if remote is None or remote.server != left["server"]:
-                raise FindingsError([_runs_elsewhere(model, left, remote_query_path(root), location)])
-            if remote.end_queries_of(left["session"]):
-                waiting(f"{model}: ended the query that a killed run had left on {remote.server}")
-        try:
-            yield lock
-        finally:
-            if remote is not None:
-                _forget_remote_query(storage, root, remote)
+        yield lock
 
 
 def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> None:
@@ -182,11 +193,11 @@ def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> No
     storage.write_text(remote_query_path(path.removesuffix(CHECKPOINT)), f"{json.dumps(record)}\n")
 
 
-def _forget_remote_query(storage: Storage, root: str, remote: RemoteSessions) -> None:
-    """Removes the record of a query whose session on `remote` has ended: sessions end before locks are released."""
+def _forget_remote_query(storage: Storage, root: str, connect: ConnectSessions) -> None:
+    """Removes the record of a query whose session has ended: sessions end before locks are released."""
     left = _remote_query(storage, root)
     # after a lost lock, the record can be that of another run
-    if left is not None and remote.has_ended and left["session"] in remote.session_ids:
+    if left is not None and connect.released and left["session"] in connect.session_ids:
         storage.write_text(remote_query_path(root), "{}\n")
 
 
@@ -200,12 +211,12 @@ def _remote_query(storage: Storage, root: str) -> Mapping[str, str] | None:
     return found if isinstance(found, dict) and {"server", "session"} <= found.keys() else None
 
 
-def _runs_elsewhere(model: str, left: Mapping[str, str], path: str, location: Location) -> Finding:
+def _runs_elsewhere(model: str, left: RemoteQueryError, location: Location) -> Finding:
     return Finding(
         "query-in-use",
-        f"the query of `{model}` may still run on the Spark Connect server {left['server']}",
+        f"the query of `{model}` may still run on the Spark Connect server {left.server}",
         "a run over Spark Connect ended without stopping it, and the server keeps it for an hour",
-        f"run it with a target that has this server as `remote`, which ends it; if the server has ended, remove {path}",
+        f"run it on a target with this server as `remote`, which ends it; if the server has ended, remove {left.path}",
         location,
     )
 

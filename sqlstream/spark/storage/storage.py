@@ -99,7 +99,7 @@ def use_fast_checkpoint_files(session: SparkSession, *paths: str | None) -> None
 
 
 def _has_object_store_files(session: SparkSession) -> bool:
-    """Returns whether Spark has the class for checkpoints on object stores. Over Connect: no, as storage is local."""
+    """Returns whether Spark has the class for checkpoints on object stores. Over Connect: no, storage is local."""
     if is_connect(session):
         return False
     return OBJECT_STORE_JAR.name in str(session.sparkContext.getConf().get("spark.jars", ""))

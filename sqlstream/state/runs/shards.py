@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from hashlib import blake2b
 
 MOST_SHARDS = 1000
 """The highest number of shards. To find the shard of a query takes one hash for each."""
@@ -43,5 +42,7 @@ class Shard:
 
 
 def _weight(number: int, query_id: str) -> bytes:
+    from hashlib import blake2b  # every command loads this module
+
     # Not `hash`, which differs from process to process. Changing this moves queries between running shards.
     return blake2b(f"{number}/{query_id}".encode(), digest_size=16).digest()

@@ -362,3 +362,35 @@ def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: s
                 "use a sink of files, Kafka, a database, Delta Lake or Iceberg, or a function in python/",
                 model.location_of("sink"),
             )
+
+
+@output_rule("unsupported-target")
+def sinks_over_connect(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
+    """Over Spark Connect, only Spark's own writers can write the micro-batches of a stream."""
+    target = compiled.project.target
+    what = _own_work(model, output) if target.remote is not None else None
+    if what is not None:
+        yield Problem(
+            f"`{model.name}` cannot run on target `{target.name}`, because {what}",
+            "then sqlstream writes each batch itself, in Spark's Java process, to which Spark Connect has no access",
+            "use a target with a master, such as local[*] or spark://host:7077",
+            model.location_of("sink"),
+        )
+
+
+def _own_work(model: CompiledModel, output: Output) -> str | None:
+    """Returns what sqlstream has to do itself for the query of `model`, None if Spark's writer suffices."""
+    facts, config = format_of(output.format), model.config
+    if facts.is_database:
+        return f"sink `{output.sink}` is a table of a database"
+    if output.format in ("delta", "iceberg") and not model.streaming:
+        return f"it replaces the rows in the table of sink `{output.sink}`"
+    if output.format in ("delta", "iceberg") and config.unique_key:
+        return f"it merges rows into the table of sink `{output.sink}`"
+    if model.writes_snapshots_to(output):
+        return f"each batch replaces all rows in the files of sink `{output.sink}`"
+    if model.also:
+        return "`fan_out: shared` writes each batch to several sinks"
+    if model.quarantine_tests:
+        return "it has a quarantine"
+    return "it keeps late rows" if model.keeps_late_rows else None

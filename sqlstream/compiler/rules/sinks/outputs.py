@@ -155,3 +155,17 @@ def relative_storage(compiled: CompiledProject) -> Problems:
             "set storage: to a URI that all machines can reach, such as s3a://bucket/folder or hdfs://host/folder",
             target.location,
         )
+
+
+@rule("unsupported-target")
+def storage_over_connect(compiled: CompiledProject) -> Problems:
+    """Over Spark Connect, the storage must be a folder that this machine and the server share."""
+    target = compiled.project.target
+    if target.remote is None or not is_absolute(target.storage) or plain_path("/", target.storage).startswith("/"):
+        return
+    yield Problem(
+        f"target `{target.name}` has `remote`, and its storage is {target.storage}",
+        "sqlstream reads and writes ledgers and locks there, for which Spark Connect needs a shared folder",
+        "use a folder that this machine and the server of Spark Connect share, or a target with a master",
+        target.location,
+    )

@@ -17,6 +17,7 @@ from pyspark.sql.functions import max as max_
 
 from sqlstream.compiler.sql.sql_text import quote_identifier, quote_text
 from sqlstream.numbers import count_text, plural
+from sqlstream.spark.jvm.cluster import parallelism
 from sqlstream.spark.writing.table_formats.table import FormatTable, current_snapshots, query_of_snapshot
 
 ICEBERG_RETAINED_SECONDS = 5 * 86400.0
@@ -83,10 +84,10 @@ def _maintain_delta(table: FormatTable, retain_seconds: float | None) -> Iterato
 @contextmanager
 def _few_tasks(session: SparkSession) -> Iterator[None]:
     """Has VACUUM list the files in a few tasks for each core. By default it starts 10,000, most of them without work,
-    which takes ten minutes on two cores. Over Connect: the command is refused.
+    which takes ten minutes on two cores.
     """
     before = session.conf.get(_LISTING_TASKS)
-    tasks = min(int(before or LISTING_TASKS), max(LISTING_TASKS, 2 * session.sparkContext.defaultParallelism))
+    tasks = min(int(before or LISTING_TASKS), max(LISTING_TASKS, 2 * parallelism(session)))
     session.conf.set(_LISTING_TASKS, str(tasks))
     try:
         yield
