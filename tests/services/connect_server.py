@@ -46,8 +46,10 @@ class ConnectServer:
         self.process.stop(signal.SIGKILL)
 
 
-def start_connect(folder: Path, **settings: str) -> ConnectServer:
-    """Starts a server with two cores that runs in `folder`. `settings` are Spark settings with `__` for dots."""
+def start_connect(folder: Path, python: str = sys.executable, **settings: str) -> ConnectServer:
+    """Starts a server with two cores that runs in `folder`, with workers that run `python`. `settings` are Spark settings
+    with `__` for dots.
+    """
     (port,) = free_ports(1)
     home = Path(pyspark.__file__).parent
     given = {
@@ -62,7 +64,7 @@ def start_connect(folder: Path, **settings: str) -> ConnectServer:
     }
     options = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--class", SERVER_CLASS, *options]
-    env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": LOOPBACK}
+    env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": LOOPBACK}
     process = ServiceProcess([*command, "spark-internal"], port, folder / "connect.log", env)
     process.start()
     return ConnectServer(port, process)

@@ -10,12 +10,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 from sqlstream import FindingsError
+from sqlstream.compiler.spark_versions import minor_version_text
+from sqlstream.project.connectors.connectors import CONNECTORS, jars_of
+from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
 from tests.services.connect_server import ConnectServer, cut, start_connect
+from tests.services.kafka_topics import Topic
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for, wait_until
 
 pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
@@ -271,3 +277,50 @@ def test_broken_connections_do_not_end_a_run(folder: ProjectFolder, server: Conn
 
     assert process.returncode == 0
     assert len(read_parquet(folder.root / "store/plain")) == 5 * (3 + 3 * KILLS)
+
+
+def jars_of_kafka() -> list[str]:
+    """Returns the paths of the connector's jars, in the user's cache."""
+    release, cache = CONNECTORS["kafka"].release_for(minor_version_text(pyspark.__version__)), cache_folder(os.environ)
+    assert release is not None
+    assert cache is not None
+    return [str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None)) for jar in jars_of(release)]
+
+
+@pytest.mark.slow
+def test_kafka(
+    folder: ProjectFolder,
+    server: ConnectServer,
+    topic: Topic,
+    read_parquet: Read,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Queries read Kafka and write to it, and resume, on a server that has the connector; others are refused."""
+    copied = "{{ config(sink=['lake', 'copies']) }}\nselect cast(value as string) as value from {{ source('bus', 'events') }}"
+    where = f"kafka.bootstrap.servers: '{topic.servers}'"
+    read = f"{{{where}, subscribe: {topic.name}, startingOffsets: earliest}}"
+    folder.write(
+        {
+            "models/_bus.yml": f"sources: [{{name: bus, tables: [{{name: events, format: kafka, options: {read}}}]}}]\n"
+            f"sinks: [{{name: copies, format: kafka, options: {{{where}, topic: '{topic.name}-copies'}}}}]\n",
+        }
+    )
+    over_connect(folder, server.address, {"copied": copied})
+    with pytest.raises(FindingsError) as refused:
+        folder.run()
+    with_kafka = start_connect(tmp_path_factory.mktemp("connect"), spark__jars=",".join(jars_of_kafka()))
+    try:
+        over_connect(folder, with_kafka.address, {"copied": copied})
+        topic.send([{"id": 1}, {"id": 2}])
+        first = folder.run().results
+        topic.send([{"id": 3}])
+        second = folder.run().results
+    finally:
+        with_kafka.stop()
+
+    assert codes(refused) == [("spark-start", "models/_bus.yml:1:55")]
+    assert [(result.status, result.rows_in) for result in (*first, *second)] == [
+        *[(Status.SUCCESS, 2)] * 2,
+        *[(Status.SUCCESS, 1)] * 2,
+    ]
+    assert [row["value"] for row in read_parquet(folder.root / "store/copied")] == [f'{{"id": {n}}}' for n in (1, 2, 3)]

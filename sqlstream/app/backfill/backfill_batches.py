@@ -253,7 +253,9 @@ def _targets(order: StartOrder, checks: CheckContext, query_id: str) -> Iterator
     for output, place in zip(query.model.outputs, (order.output, *order.also), strict=True):
         yield SinkTarget(query.model, output, place, query.frame, secrets), query_id
     if query.marked is not None:
-        quarantine = quarantine_target(query.compiled, query.model, order.quarantine, query.marked, secrets)
+        quarantine = quarantine_target(
+            query.compiled.quarantines[query.model.unique_id], order.quarantine, query.marked, secrets
+        )
         yield quarantine, quarantine_query_id(query_id)
 
 

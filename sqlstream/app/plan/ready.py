@@ -113,7 +113,9 @@ class CheckedQuery:
         found = self.query
         if found.marked is None:
             return None
-        return quarantine_target(found.compiled, found.model, self.quarantine(checks), found.marked, checks.secrets)
+        return quarantine_target(
+            found.compiled.quarantines[found.model.unique_id], self.quarantine(checks), found.marked, checks.secrets
+        )
 
     def late_target(self, checks: CheckContext) -> SinkTarget | None:
         """Returns the target of the late rows, None without them."""

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from sqlstream.app.loading.load import Loaded
 from sqlstream.compiler.connectors import needed_connectors, used_connectors
 from sqlstream.compiler.spark_versions import installed_spark, minor_version_text
@@ -14,11 +16,12 @@ from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
-from sqlstream.project.connectors.connectors import EXTENSIONS, FILE_SYSTEMS, Jar, jars_of
+from sqlstream.project.connectors.connectors import CONNECTORS, EXTENSIONS, FILE_SYSTEMS, Jar, jars_of
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, read_lock
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.connect import has_format
 from sqlstream.spark.jvm.jars import (
     OBJECT_STORE_JAR,
     NotFetchedError,
@@ -134,12 +137,15 @@ def session_connectors(
 ) -> SessionConnectors:
     """Returns what a session for `models` (unique ids, also of sources; default: all models) needs.
 
-    Downloads the jars that are missing. Raises: FindingsError.
+    Downloads the jars that are missing. Those that a Spark Connect server must have are left out, see `check_server`.
+    Raises: FindingsError.
     """
     used = [needed.connector for needed in used_connectors(loaded.compiled, models).values()]
     extensions = [each.settings[EXTENSIONS] for each in used if EXTENSIONS in each.settings]
     settings = {name: value for each in used for name, value in each.settings.items()}
-    own = (str(OBJECT_STORE_JAR),) if any(each.name in FILE_SYSTEMS.values() for each in used) else ()
+    is_remote = loaded.compiled.project.target.remote is not None
+    has_store = not is_remote and any(each.name in FILE_SYSTEMS.values() for each in used)
+    own = (str(OBJECT_STORE_JAR),) if has_store else ()
     return SessionConnectors(
         (*_fetched_jars(loaded, secrets, env, notify, models), *own),
         settings | ({EXTENSIONS: ",".join(extensions)} if extensions else {}),
@@ -160,12 +166,37 @@ def _fetched_jars(
         return ()
     store = jar_store(project.target, secrets, env)
     resolved = resolve_jars(loaded, store, project_lock(project.root), env, models)
+    if project.target.remote is not None:
+        resolved = [each for each in resolved if each.name not in CONNECTORS or not CONNECTORS[each.name].loads_once]
     missing = store.missing(resolved)
     if missing:
         names = quoted_list(tuple(dict.fromkeys(each.name for _, each in missing)))
         notify(f"Downloading {plural(len(missing), 'jar')} for {names}")
         store.fetch(missing, lambda *_: None)
     return tuple(dict.fromkeys(str(store.folder / jar.path) for each in resolved for jar in each.jars))
+
+
+def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | None) -> None:
+    """Checks that a Spark Connect server has the connectors that it must have. Raises: FindingsError, Spark's
+    errors.
+    """
+    findings = []
+    for name, needed in used_connectors(loaded.compiled, models).items():
+        release = needed.connector.release_for(minor_version_text(session.version))
+        is_format = needed.connector.loads_once and name not in FILE_SYSTEMS.values()
+        if is_format and not has_format(session, name):
+            package = f" --packages {release.jars[0]}" if release is not None else " with its jars"
+            findings.append(
+                Finding(
+                    "spark-start",
+                    f"the server of target `{loaded.compiled.project.target.name}` has no connector for `{name}`",
+                    f"sessions of Spark Connect cannot add {needed.connector.title} to a server that has started",
+                    f"start the server with it: start-connect-server.sh{package}",
+                    needed.location,
+                )
+            )
+    if findings:
+        raise FindingsError(findings)
 
 
 def project_lock(root: Path) -> ConnectorsLock:

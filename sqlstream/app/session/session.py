@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import PROJECT_LOG
 from sqlstream.app.request import ProjectRequest, silent
-from sqlstream.app.session.project_jars import session_connectors
+from sqlstream.app.session.project_jars import check_server, session_connectors
 from sqlstream.app.session.signals import StopRequestedError, StopSignals, stop_signals
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.compiler.compiled import CompiledModel
@@ -78,6 +78,8 @@ def spark_session(
         )
         runtime = _start(loaded, secrets, launch)
         stack.callback(stop_spark, runtime)
+        if runtime.connect is not None:
+            check_server(loaded, runtime.session, nodes)
         if signals is not None:
             signals.install()  # PySpark has installed its own handler
         yield runtime

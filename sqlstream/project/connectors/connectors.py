@@ -49,7 +49,9 @@ class Connector:
     `any_spark` are the jars of a connector that does not depend on Spark's version, such as a JDBC driver. `follows`
     says whether a later Spark can use the newest release; otherwise a release works only with its own Spark.
     `settings` are those of a session that uses it; `per_core` are settings that a local session sets to its cores.
-    `artifact` is the start of the artifact's name, for a connector without releases.
+    `artifact` is the start of the artifact's name, for a connector without releases. With `loads_once`, a Spark can
+    load its classes only once, or needs them when it starts: over Spark Connect, where each session loads the jars that
+    it gets, the server itself must have them.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Connector:
     settings: Mapping[str, str] = field(default_factory=dict)
     per_core: tuple[str, ...] = ()
     artifact: str = ""
+    loads_once: bool = False
 
     def release_for(self, spark: str) -> ConnectorRelease | None:
         """Returns the release for a minor version of Spark, None if there is no release that works."""
@@ -137,6 +140,7 @@ CONNECTORS: dict[str, Connector] = {
                 "4.3": ConnectorRelease(_KAFKA_42, stands_in="4.2.0"),
             },
             follows=True,
+            loads_once=True,
         ),
         Connector(
             "avro",
@@ -161,12 +165,14 @@ CONNECTORS: dict[str, Connector] = {
             },
             # Delta's default is 50, with which each small commit takes seconds on one machine
             per_core=("spark.databricks.delta.snapshotPartitions",),
+            loads_once=True,
         ),
         Connector(
             "iceberg",
             "Iceberg",
             {"4.1": ConnectorRelease(("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",))},
             settings={EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+            loads_once=True,
         ),
         Connector(
             "s3",
@@ -177,6 +183,7 @@ CONNECTORS: dict[str, Connector] = {
                 "4.3": ConnectorRelease(_S3_HADOOP_35),
             },
             follows=True,
+            loads_once=True,
         ),
         Connector("protobuf", "Protobuf", {}, artifact="spark-protobuf"),
         Connector("postgresql", "PostgreSQL", {}, ("org.postgresql:postgresql:42.7.14",)),

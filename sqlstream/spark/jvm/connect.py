@@ -282,3 +282,13 @@ def core_count(session: SparkSession) -> int:
     from pyspark.sql.functions import spark_partition_id
 
     return session.range(1_000_000).select(spark_partition_id()).distinct().count()
+
+
+def has_format(session: SparkSession, name: str) -> bool:
+    """Returns whether the server has a data source of this name. Raises: Spark's other errors."""
+    try:
+        session.read.format(name).load().schema  # noqa: B018 - asks the server
+    except PySparkException as error:  # nearly always: the source misses its options
+        # Spark has a message for Kafka alone, without this condition
+        return error.getCondition() != "DATA_SOURCE_NOT_FOUND" and "Failed to find data source" not in str(error)
+    return True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+import re
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -14,10 +15,10 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import Trigger
-from sqlstream.project.files.paths import escaped
 from sqlstream.spark.jvm.fresh_files import read_fresh_files
 from sqlstream.spark.jvm.gateway import java_exceptions, set_active_session, set_pool
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.queries.batch_outputs import OTHER_VERSION, BatchOutputs, ServerFunction
 from sqlstream.spark.queries.prepare import PreparedQuery
 from sqlstream.spark.reading.python_code import import_name, is_data_source
 from sqlstream.spark.reading.sources import TABLE
@@ -28,13 +29,12 @@ from sqlstream.spark.storage.storage import use_fast_checkpoint_files
 from sqlstream.spark.writing.catalog_tables import table_options, table_provider
 from sqlstream.spark.writing.kafka import written_rows
 from sqlstream.spark.writing.late_rows import LateRowsWriter, late_target
-from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of, in_few_files
+from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, in_few_files
 from sqlstream.spark.writing.outputs import checked_rows
-from sqlstream.spark.writing.quarantine import QuarantineCount, QuarantineWriter, quarantine_target
-from sqlstream.spark.writing.shared import FileBatchWriter, SharedWriter, writer_of
+from sqlstream.spark.writing.shared import FileBatchWriter, writer_of
 from sqlstream.spark.writing.table_formats.table import FormatTable
 from sqlstream.spark.writing.table_formats.table_writers import prepare_table, table_of
-from sqlstream.spark.writing.writers import batch_writer
+from sqlstream.version import __version__
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,16 @@ class StartOrder:
         """Whether the query is a batch model, which is written once."""
         return self.checkpoint is None
 
+    @property
+    def outputs(self) -> BatchOutputs:
+        """Where the batches of the query go. Raises: ValueError for a batch model."""
+        if self.checkpoint is None:
+            raise ValueError("a batch model has no checkpoint")
+        query = self.query
+        paths = zip(query.model.outputs, (self.output, *self.also), strict=True)
+        quarantine = None if query.marked is None else query.compiled.quarantines[query.model.unique_id]
+        return BatchOutputs(query.model, tuple(paths), self.checkpoint, quarantine, self.quarantine, self.released)
+
 
 def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None = None) -> StreamingQuery:
     """Starts the query and returns it. With a `writer`, that one gets its batches instead of its sinks. Raises:
@@ -81,13 +91,12 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
     read_fresh_files(query.frame.sparkSession)
     _use_fast_checkpoint_files(order)
-    frame = checked_rows(query.model, query.output, query.frame)
+    if query.marked is None or writer is not None:
+        frame = checked_rows(query.model, query.output, query.frame)
+    else:
+        frame = query.marked  # rows in quarantine break no constraint
     target = SinkTarget(query.model, query.output, order.output, frame, secrets)
-    batches = writer
-    if writer is None:
-        batches = _shared_writer(order, target) if order.also else batch_writer(target)
-    if query.marked is not None and writer is None:
-        target, batches = _with_quarantine(order, target, batches or writer_of(target, FileBatchWriter), query.marked)
+    batches = order.outputs.writer(frame, secrets) if writer is None else writer
     if query.before_state is not None and writer is None:
         late = late_target(query.compiled, query.model, order.late, query.before_state, secrets)
         batches = LateRowsWriter(batches or writer_of(target, FileBatchWriter), late)
@@ -119,17 +128,6 @@ def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None 
     return stream.start(order.output) if order.output else stream.start()
 
 
-def _needs_jvm(query: PreparedQuery) -> Finding:
-    """Returns the finding about a function that gets each batch: the compiler does not know what is in python/."""
-    return Finding(
-        "unsupported-target",
-        f"`{query.model.name}` cannot run over Spark Connect: a function of sink `{query.output.sink}` gets each batch",
-        "then sqlstream calls the function in this process, to which a server of Spark Connect has no access",
-        "use a target with a master, such as local[*] or spark://host:7077",
-        query.model.location_of("sink"),
-    )
-
-
 def _use_fast_checkpoint_files(order: StartOrder) -> None:
     """Lets Spark write the files of the checkpoint, and the logs of its file sinks, in a faster way if there is one."""
     compiled, model = order.query.compiled, order.query.model
@@ -151,32 +149,15 @@ def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: Form
     return in_few_files(rows, target.output)
 
 
-def _shared_writer(order: StartOrder, first: SinkTarget) -> BatchWriter:
-    further = zip(first.model.also, order.also, strict=True)
-    return SharedWriter([first, *(replace(first, output=output, path=path) for output, path in further)])
-
-
-def _with_quarantine(
-    order: StartOrder, target: SinkTarget, writer: BatchWriter, marked: DataFrame
-) -> tuple[SinkTarget, BatchWriter]:
-    """Returns the target and the writer of a query whose rows are `marked`, and whose good rows `writer` writes."""
-    query = order.query
-    quarantine = quarantine_target(query.compiled, query.model, order.quarantine, marked, target.secrets)
-    check = partial(checked_rows, query.model, query.output)
-    released = None
-    if order.released is not None:
-        rows = marked.sparkSession.read.parquet(escaped(order.released))
-        released = rows.select(*map(column_of, query.frame.columns))
-    count = QuarantineCount(marked.sparkSession, str(order.checkpoint))
-    return replace(target, frame=marked), QuarantineWriter(writer, check, quarantine, count, released)
-
-
 def _start_batches(
     writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget, order: StartOrder
 ) -> StreamingQuery:
-    """Starts a query whose micro-batches sqlstream writes. Raises: FindingsError, Spark's errors."""
+    """Starts a query whose micro-batches sqlstream writes. Over Connect: a process of the server writes them, without a
+    look at the lock, because the next run first ends the session. Raises: FindingsError, Spark's errors.
+    """
+    batches.open()
     if order.server is not None:
-        raise FindingsError([_needs_jvm(order.query)])
+        return _start_on_server(writer, target, order)
 
     def write(rows: DataFrame, number: int) -> None:
         order.lock.confirm()
@@ -184,8 +165,32 @@ def _start_batches(
         with java_exceptions():
             batches.write(rows, target.batch(number, query.id))
 
-    batches.open()
     return writer.foreachBatch(write).start()
+
+
+def _start_on_server(writer: DataStreamWriter, target: SinkTarget, order: StartOrder) -> StreamingQuery:
+    """Starts a query whose micro-batches sqlstream writes in a process of a Spark Connect server. Raises: FindingsError
+    if sqlstream is not there, Spark's errors.
+    """
+    try:
+        return writer.foreachBatch(ServerFunction(order.outputs, target.secrets)).start()
+    except PySparkException as error:
+        reason = next((line.strip() for line in str(error).splitlines() if _NOT_INSTALLED.search(line)), None)
+        if reason is None:
+            raise
+        finding = Finding(
+            "unsupported-target",
+            f"`{target.model.name}` cannot run over Spark Connect: sqlstream writes each batch to sink "
+            f"`{target.output.sink}` in a process of the server",
+            f"the server reports: {reason}",
+            f"install sqlstream {__version__} for the Python of the server, or use a target with a master",
+            target.model.location_of("sink"),
+        )
+        raise FindingsError([finding]) from error
+
+
+_NOT_INSTALLED = re.compile(rf"No module named '(?!python)|{OTHER_VERSION}")
+"""Words in the error of a server on which sqlstream, or a package that it needs, is not installed."""
 
 
 def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:

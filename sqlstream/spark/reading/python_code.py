@@ -56,6 +56,20 @@ def ship_python(session: SparkSession, root: Path) -> None:
     importlib.invalidate_caches()  # the import system remembers the files of folders
 
 
+def shipped_archive() -> bytes | None:
+    """Returns the copy of python/ that `ship_python` has sent, None without that folder."""
+    return next((Path(copies.name, ARCHIVE).read_bytes() for copies in _SHIPPED.values()), None)
+
+
+def add_archive(content: bytes) -> None:
+    """Adds a copy of python/ from another process to the import path of this one."""
+    copies = tempfile.TemporaryDirectory(prefix="sqlstream-python-")
+    archive = Path(copies.name) / ARCHIVE
+    archive.write_bytes(content)
+    sys.path.insert(0, str(archive))
+    _SHIPPED[str(archive)] = copies
+
+
 _SHIPPED: dict[str, tempfile.TemporaryDirectory[str]] = {}
 """Folders of project modules on this process's import path, each with the copy that Spark reads while it runs. The
 copies are deleted with their entry here, or at the end of the process.

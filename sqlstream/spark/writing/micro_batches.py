@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakSet
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import (
@@ -109,7 +110,7 @@ def cached(rows: DataFrame) -> Iterator[None]:
     """Caches the rows while the body runs, if no caller keeps them. Spark then knows their size, by which it chooses
     how to join them.
     """
-    if rows.is_cached:
+    if rows.is_cached or rows in _KEPT:
         yield
         return
     rows.persist()
@@ -127,15 +128,19 @@ def computed_once(rows: DataFrame) -> Iterator[DataFrame]:
     To encode them, as `cached` does, takes as long as to compute simple rows again. If an executor is lost with its
     rows, the use ends with an error: computed again, the rows could be others.
     """
-    if rows.is_cached:
+    if rows.is_cached or rows in _KEPT:
         yield rows
         return
     kept = rows.localCheckpoint(eager=False)
-    kept.is_cached = True  # for a nested use
+    _KEPT.add(kept)
     try:
         yield kept
     finally:
         free_rows(kept)
+
+
+_KEPT: WeakSet[DataFrame] = WeakSet()
+"""The rows of `computed_once`, for a nested use."""
 
 
 def in_few_files(rows: DataFrame, output: Output) -> DataFrame:

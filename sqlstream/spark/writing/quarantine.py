@@ -49,11 +49,8 @@ def check_place(place: CompiledModel, model: CompiledModel, marked: DataFrame, s
         check_output(replace(place, config=config), output, quarantined(marked, NO_BATCH), secrets)
 
 
-def quarantine_target(
-    compiled: CompiledProject, model: CompiledModel, path: str | None, marked: DataFrame, secrets: Secrets
-) -> SinkTarget:
-    """Returns the target of the quarantine of `model`, at `path` if its sink has one."""
-    quarantine = compiled.quarantines[model.unique_id]
+def quarantine_target(quarantine: CompiledModel, path: str | None, marked: DataFrame, secrets: Secrets) -> SinkTarget:
+    """Returns the target of a quarantine, at `path` if its sink has one."""
     return SinkTarget(quarantine, quarantine.outputs[0], path, quarantined(marked, NO_BATCH), secrets)
 
 

@@ -366,31 +366,28 @@ def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: s
 
 @output_rule("unsupported-target")
 def sinks_over_connect(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Over Spark Connect, only Spark's own writers can write the micro-batches of a stream."""
+    """Over Spark Connect, no query can need Spark's Java process."""
     target = compiled.project.target
-    what = _own_work(model, output) if target.remote is not None else None
+    what = _needs_java(compiled, model, output) if target.remote is not None else None
     if what is not None:
         yield Problem(
             f"`{model.name}` cannot run on target `{target.name}`, because {what}",
-            "then sqlstream writes each batch itself, in Spark's Java process, to which Spark Connect has no access",
+            "this needs Spark's Java process, to which Spark Connect has no access",
             "use a target with a master, such as local[*] or spark://host:7077",
             model.location_of("sink"),
         )
 
 
-def _own_work(model: CompiledModel, output: Output) -> str | None:
-    """Returns what sqlstream has to do itself for the query of `model`, None if Spark's writer suffices."""
-    facts, config = format_of(output.format), model.config
-    if facts.is_database:
+def _needs_java(compiled: CompiledProject, model: CompiledModel, output: Output) -> str | None:
+    """Returns what the query of `model` does in Spark's Java process, None if the API of Spark Connect suffices."""
+    if format_of(output.format).is_database:
         return f"sink `{output.sink}` is a table of a database"
-    if output.format in ("delta", "iceberg") and not model.streaming:
-        return f"it replaces the rows in the table of sink `{output.sink}`"
-    if output.format in ("delta", "iceberg") and config.unique_key:
-        return f"it merges rows into the table of sink `{output.sink}`"
-    if model.writes_snapshots_to(output):
-        return f"each batch replaces all rows in the files of sink `{output.sink}`"
-    if model.also:
-        return "`fan_out: shared` writes each batch to several sinks"
-    if model.quarantine_tests:
-        return "it has a quarantine"
+    quarantine = compiled.quarantines.get(model.unique_id)
+    if quarantine is not None and any(format_of(each.format).is_database for each in quarantine.outputs):
+        return "its quarantine is a table of a database"
+    if format_of(output.format).writes_files and model.streaming and not model.writes_snapshots_to(output):
+        if model.also:
+            return f"`fan_out: shared` adds the files of each batch to sink `{output.sink}`"
+        if quarantine is not None:
+            return f"it has a quarantine, and the files of each batch are added to sink `{output.sink}`"
     return "it keeps late rows" if model.keeps_late_rows else None

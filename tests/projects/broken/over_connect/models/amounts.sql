@@ -1,2 +1,2 @@
-{{ config(sink='lake', output_mode='complete') }}
-select kind, sum(amount) as amount from {{ source('shop', 'orders') }} group by kind
+{{ config(sink=['lake', 'screen'], fan_out='shared') }}
+select kind, amount from {{ source('shop', 'orders') }}
