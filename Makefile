@@ -34,7 +34,7 @@ cluster: .venv/ready archive
 
 # The same for a server of Spark Connect, with ten kills of runs and servers, and ten broken connections.
 connect: .venv/ready
-	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py
 	SQLSTREAM_TEST_CLUSTER=connect $(BIN)/python -m pytest -m "smoke or not slow" $(CONNECT)
 
 # All tests; takes more than an hour.

@@ -21,7 +21,7 @@ from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
 from tests.services.connect_server import ConnectServer, cut, start_connect
-from tests.services.kafka_topics import Topic
+from tests.services.kafka_topics import Topic, create_topic
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for, wait_until
 
 pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
@@ -311,6 +311,7 @@ def test_kafka(
     with_kafka = start_connect(tmp_path_factory.mktemp("connect"), spark__jars=",".join(jars_of_kafka()))
     try:
         over_connect(folder, with_kafka.address, {"copied": copied})
+        create_topic(topic.servers, f"{topic.name}-copies")
         topic.send([{"id": 1}, {"id": 2}])
         first = folder.run().results
         topic.send([{"id": 3}])
