@@ -131,17 +131,19 @@ def session_connectors(
     env: Mapping[str, str],
     notify: Callable[[str], None],
     models: Sequence[str] | None = None,
+    *,
+    fetches: bool = True,
 ) -> SessionConnectors:
     """Returns what a session for `models` (unique ids, also of sources; default: all models) needs.
 
-    Downloads the jars that are missing. Raises: FindingsError.
+    Downloads the jars that are missing. Without `fetches`, its JVM has them already. Raises: FindingsError.
     """
     used = [needed.connector for needed in used_connectors(loaded.compiled, models).values()]
     extensions = [each.settings[EXTENSIONS] for each in used if EXTENSIONS in each.settings]
     settings = {name: value for each in used for name, value in each.settings.items()}
     own = (str(OBJECT_STORE_JAR),) if any(each.name in FILE_SYSTEMS.values() for each in used) else ()
     return SessionConnectors(
-        (*_fetched_jars(loaded, secrets, env, notify, models), *own),
+        (*_fetched_jars(loaded, secrets, env, notify, models), *own) if fetches else (),
         settings | ({EXTENSIONS: ",".join(extensions)} if extensions else {}),
         tuple(name for each in used for name in each.per_core),
     )
