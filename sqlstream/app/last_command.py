@@ -272,10 +272,11 @@ def read_selection(arguments: Mapping[str, Any]) -> Selection:
 
 def command_line(arguments: Mapping[str, Any]) -> str:
     """Returns a recorded command as the user could write it."""
-    return shlex.join(["sqlstream", *_words(arguments)])
+    return shlex.join(["sqlstream", *command_words(arguments)])
 
 
-def _words(arguments: Mapping[str, Any]) -> Iterator[str]:
+def command_words(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the words of a recorded command behind `sqlstream`, without variables."""
     yield str(arguments["which"])
     for name, value in arguments.items():
         if name in _NO_OPTIONS or value == _DEFAULTS.get(name):

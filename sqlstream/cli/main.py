@@ -34,6 +34,7 @@ COMMANDS = {
     "test": "Run the unit tests of models.",
     "plan": "Say what the next run does with each checkpoint.",
     "run": "Start models with a sink as streaming queries.",
+    "submit": "Start the same run with its driver in the cluster.",
     "build": "Test models, and run the queries that end by themselves.",
     "retry": "Repeat what failed in the last command.",
     "status": "Show the state of queries and their checkpoints.",

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sqlstream.app.request import CAUGHT_UP, FIRST_BATCH, MEMORY_ROWS, ProjectRequest, RunOptions, RunRequest, Selection
+from sqlstream.cli.duration import Duration
 from sqlstream.cli.options import limit_option
 from sqlstream.cli.output import output_option
 from sqlstream.state.runs.limits import RunLimits
@@ -149,3 +150,37 @@ def start_options(command: AnyCommand) -> AnyCommand:
     for option in reversed(START_OPTIONS):
         with_request = option(with_request)
     return with_request
+
+
+BOUND_OPTIONS = (
+    click.option(
+        "--for",
+        "for_seconds",
+        type=Duration(),
+        envvar="SQLSTREAM_FOR",
+        show_envvar=True,
+        help="Stop after this time, as Ctrl-C does: 90s, 5m, 2h or 1d.",
+    ),
+    click.option(
+        "--until-idle",
+        "until_idle_seconds",
+        type=Duration(),
+        envvar="SQLSTREAM_UNTIL_IDLE",
+        show_envvar=True,
+        help="Stop when no query has read anything for this time.",
+    ),
+    click.option(
+        "--standby",
+        is_flag=True,
+        envvar="SQLSTREAM_STANDBY",
+        show_envvar=True,
+        help="Wait while another run has one of the queries, and take over when that run ends or is lost.",
+    ),
+)
+
+
+def bound_options(command: AnyCommand) -> AnyCommand:
+    """Adds --for, --until-idle and --standby: when a run ends and begins. Needs `start_options` above it."""
+    for option in reversed(BOUND_OPTIONS):
+        command = option(command)
+    return command

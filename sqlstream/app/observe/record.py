@@ -17,6 +17,7 @@ from sqlstream.app.loading.artifacts import RunRecord, write_run_results
 from sqlstream.app.loading.load import Invocation
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.observers import NO_OBSERVERS, Observers
+from sqlstream.app.observe.stored_journal import StoredJournal
 from sqlstream.compiler.emission import Emission
 from sqlstream.errors import Finding, UsageError
 from sqlstream.history.lines import LAG
@@ -58,7 +59,7 @@ GENERATIONS = 4
 class RunRecorder:
     """Records every event of a run and passes it on. If a file cannot be written, the run continues with one notice.
 
-    Several threads can report events.
+    Several threads can report events. `stored` also gets the lines of the journal.
     """
 
     def __init__(
@@ -68,8 +69,10 @@ class RunRecorder:
         env: Mapping[str, str],
         notify: Callable[[RunEvent], None],
         arguments: Mapping[str, Any],
+        stored: StoredJournal | None = None,
     ) -> None:
         self._arguments = arguments
+        self.stored = stored
         self._folder = root / ARTIFACTS_FOLDER
         self._journal = Journal(root / LOGS_FOLDER)
         self._invocation = invocation
@@ -205,7 +208,10 @@ class RunRecorder:
         self._append(event_name(event), fields)
 
     def _append(self, name: str, fields: Mapping[str, Any]) -> None:
-        self._journal.append(self._redact(to_line(name, {"invocation_id": self._invocation.id, **fields})))
+        line = self._redact(to_line(name, {"invocation_id": self._invocation.id, **fields}))
+        self._journal.append(line)
+        if self.stored is not None:
+            self.stored.add(line)
         if self._journal.problem is not None:
             self._report("logs/events.jsonl", self._journal.problem)
 

@@ -17,6 +17,7 @@ from sqlstream.app.observe.metrics import RunFacts, RunMetrics
 from sqlstream.app.observe.metrics_sink import MetricsSink, Write
 from sqlstream.app.observe.observers import Observer, Observers, observing
 from sqlstream.app.observe.otel_settings import exports_metrics
+from sqlstream.app.observe.stored_journal import StoredJournal
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.compiler.compiled import CompiledModel
@@ -30,13 +31,14 @@ from sqlstream.version import __version__
 @dataclass(frozen=True)
 class RunFollowers:
     """What follows a run: its `observers`, the `heartbeat` of the supervisor of its queries, the sink for rows of
-    metrics, and the alerts.
+    metrics, the alerts, and on a submitted run the journal in the storage.
     """
 
     observers: Observers
     heartbeat: Heartbeat
     metrics_sink: MetricsSink | None = None
     alerts: RunAlerts | None = None
+    stored: StoredJournal | None = None
 
     def writing_metrics(self, write: Write) -> AbstractContextManager[None]:
         """Writes metrics to their sink during the body, if the project declares one."""

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.observe.stored_journal import stored_logs
 from sqlstream.app.plan.ledgers import LedgerUpdater, write_before_start
 from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all, lock_existing
 from sqlstream.app.request import RunRequest
@@ -18,7 +19,7 @@ from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
 from sqlstream.app.run.runner import Runner, RunOrders
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
-from sqlstream.app.session.target_storage import storage_location
+from sqlstream.app.session.target_storage import storage_base, storage_location
 from sqlstream.app.show.live_tables import serving
 from sqlstream.app.state.repartition import check_migrations, migrate
 from sqlstream.app.stored.local_sources import empty_source_lines, is_small
@@ -39,9 +40,10 @@ from sqlstream.spark.reading.plain_rows import all_rows, columns_of, first_rows
 from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.lease import lease_files
 from sqlstream.spark.storage.locks import LockedError
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, RemoteQueryError, weak_lock
-from sqlstream.spark.storage.storage import server_has, storage_problems
+from sqlstream.spark.storage.storage import server_has, storage_for, storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, RunStarting, TableShown, WarningEmitted
@@ -81,6 +83,8 @@ def run_queries(
     )
     # the locks are released after Spark stops: until then queries may write
     with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
+        if followers.stored is not None:
+            followers.stored.start(lease_files(*storage_for(stored_logs(storage_base(loaded)), runtime.session)))
         locks.connect = runtime.connect
         notify(_found(loaded, runtime))
         if runtime.connect is None and java_locale() is None:

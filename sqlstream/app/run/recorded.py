@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from sqlstream.app.last_command import run_arguments
 from sqlstream.app.loading.load import Invocation, LoadAttempt, try_load
 from sqlstream.app.observe.record import RunRecorder
+from sqlstream.app.observe.stored_journal import StoredJournal
 from sqlstream.app.request import RunRequest
 from sqlstream.app.session.signals import StopSignals, stop_signals
+from sqlstream.app.session.start_driver import SUBMITTED
 from sqlstream.app.systems import require_spark_system
 from sqlstream.app.ui.run_page import HistoryKeeper, PageOfRun
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -48,6 +50,8 @@ def record_run(
     require_spark_system(which)
     invocation, root = Invocation(), find_project_root(request.project.folder)
     record = RunRecorder(root, invocation, request.project.env, notify, run_arguments(request, which))
+    if SUBMITTED in request.project.env:
+        record.stored = StoredJournal(invocation, record.problem)
     # the page ends before the history that it reads
     with HistoryKeeper(root, record.problem) as history, PageOfRun(request, history) as page:
         record.call_on_rotation(history.wake)
@@ -58,6 +62,8 @@ def record_run(
                 outcome = run(RecordedRun(request, attempt, record, signals, (history.start, page.start)))
             outcome = replace(outcome, warnings=record.warnings)
             record.end(succeeded=outcome.succeeded, findings=outcome.warnings)
+            if record.stored is not None:
+                record.stored.close()
     return replace(outcome, entries=record.entries, invocation_id=invocation.id)
 
 
@@ -69,6 +75,8 @@ def _recording_failure(record: RunRecorder) -> Iterator[None]:
         findings = error.findings if isinstance(error, FindingsError) else ()
         with suppress(UsageError):  # the first error matters more than one while recording it
             record.end(succeeded=False, findings=findings)
+        if record.stored is not None:
+            record.stored.close()
         raise
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlstream.app.compile.explain_model import emission_of
 from sqlstream.app.loading.artifacts import write_compiled
+from sqlstream.app.loading.load import LoadAttempt, Loaded
 from sqlstream.app.loading.selected_findings import findings_of_selection
 from sqlstream.app.loading.selected_queries import in_shard, keep_quarantines, select_queries
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import following
 from sqlstream.app.run.recorded import RecordedRun, RunOutcome, record_run
 from sqlstream.app.run.selected import check_count, run_selected, selected_query, with_named, with_trigger
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding
 from sqlstream.state.runs.events import Notice, QueriesSelected, RunEvent, WarningEmitted
 
 
@@ -31,7 +34,43 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     attempt, request, record = run.attempt, run.request, run.record
     loaded = attempt.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
-    selected = select_queries(attempt, loaded, request.selection, lambda line: record(Notice(line)))
+    started = choose_queries(attempt, loaded, request, lambda line: record(Notice(line)))
+    loaded, request, models = started.loaded, started.request, started.models
+    write_compiled(loaded, tuple(loaded.compiled.models.values()))
+    for warning in started.warnings:
+        record(WarningEmitted(warning))
+    if started.selected and not models:
+        record(Notice(f"shard {request.selection.shard} has none of the selected queries ({started.selected})"))
+    if not models:  # an empty shard, or no changes since the saved state
+        return RunOutcome()
+    for start in run.begin:
+        start()
+    with following(loaded, models, request, record, record.problem, record.keep_lag) as followers:
+        followers = replace(followers, stored=record.stored)
+        record.pass_to(followers.observers)
+        record(QueriesSelected(tuple(selected_query(loaded.compiled, model) for model in models)))
+        results = run_selected(loaded, models, request, record, run.signals, followers)
+    return RunOutcome(results, alerts=record.open_alerts)
+
+
+@dataclass(frozen=True)
+class ChosenQueries:
+    """What a run starts: the project and the request after the options of the command have been applied, the terminal
+    models, the number of selected queries in all shards, and warnings.
+    """
+
+    loaded: Loaded
+    request: RunRequest
+    models: tuple[CompiledModel, ...]
+    selected: int
+    warnings: tuple[Finding, ...]
+
+
+def choose_queries(
+    attempt: LoadAttempt, loaded: Loaded, request: RunRequest, notify: Callable[[str], None]
+) -> ChosenQueries:
+    """Returns what a run of `request` starts. Raises: FindingsError, UsageError, as the run itself would."""
+    selected = select_queries(attempt, loaded, request.selection, notify)
     request = with_named(loaded, selected.models, request, "run")
     models, kept = keep_quarantines(loaded.compiled, selected.models, selected.chosen, request.parallel)
     request = replace(request, kept=kept)
@@ -39,17 +78,5 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     # last, so that all shards check the same options and keep the same quarantines
     every, models = models, in_shard(models, request.selection)
     check_count(loaded, models)
-    write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    for warning in (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched):
-        record(WarningEmitted(warning))
-    if every and not models:
-        record(Notice(f"shard {request.selection.shard} has none of the selected queries ({len(every)})"))
-    if not models:  # an empty shard, or no changes since the saved state
-        return RunOutcome()
-    for start in run.begin:
-        start()
-    with following(loaded, models, request, record, record.problem, record.keep_lag) as followers:
-        record.pass_to(followers.observers)
-        record(QueriesSelected(tuple(selected_query(loaded.compiled, model) for model in models)))
-        results = run_selected(loaded, models, request, record, run.signals, followers)
-    return RunOutcome(results, alerts=record.open_alerts)
+    warnings = (*findings_of_selection(loaded.compiled, loaded.warnings, selected.involved), *selected.unmatched)
+    return ChosenQueries(loaded, request, models, len(every), warnings)

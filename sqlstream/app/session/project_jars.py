@@ -134,11 +134,13 @@ def session_connectors(
     env: Mapping[str, str],
     notify: Callable[[str], None],
     models: Sequence[str] | None = None,
+    *,
+    fetches: bool = True,
 ) -> SessionConnectors:
     """Returns what a session for `models` (unique ids, also of sources; default: all models) needs.
 
-    Downloads the jars that are missing. Those that a Spark Connect server must have are left out, see `check_server`.
-    Raises: FindingsError.
+    Downloads the jars that are missing. Without `fetches`, its JVM has them already. Those that a Spark Connect server
+    must have are left out, see `check_server`. Raises: FindingsError.
     """
     used = [needed.connector for needed in used_connectors(loaded.compiled, models).values()]
     extensions = [each.settings[EXTENSIONS] for each in used if EXTENSIONS in each.settings]
@@ -147,7 +149,7 @@ def session_connectors(
     has_store = not is_remote and any(each.name in FILE_SYSTEMS.values() for each in used)
     own = (str(OBJECT_STORE_JAR),) if has_store else ()
     return SessionConnectors(
-        (*_fetched_jars(loaded, secrets, env, notify, models), *own),
+        (*_fetched_jars(loaded, secrets, env, notify, models), *own) if fetches else (),
         settings | ({EXTENSIONS: ",".join(extensions)} if extensions else {}),
         tuple(name for each in used for name in each.per_core),
     )

@@ -14,6 +14,7 @@ from sqlstream.app.loading.logs import PROJECT_LOG
 from sqlstream.app.request import ProjectRequest, silent
 from sqlstream.app.session.project_jars import check_server, session_connectors
 from sqlstream.app.session.signals import StopRequestedError, StopSignals, stop_signals
+from sqlstream.app.session.start_driver import SUBMITTED
 from sqlstream.app.session.target_storage import storage_base
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError
@@ -54,11 +55,12 @@ def spark_session(
     Raises: FindingsError, StopRequestedError.
     """
     env, project = loaded.compiled.options.env, loaded.compiled.project
-    if project.target.remote is None:
-        check_java(env, signals)
-    elif not over_connect:
+    is_submitted = SUBMITTED in env
+    if project.target.remote is not None and not over_connect:
         raise FindingsError([_needs_jvm(project.target)])
-    connectors = session_connectors(loaded, secrets, env, notify, nodes)
+    if project.target.remote is None and not is_submitted:
+        check_java(env, signals)
+    connectors = session_connectors(loaded, secrets, env, notify, nodes, fetches=not is_submitted)
     if notice:
         notify(notice)
     with ExitStack() as stack:
@@ -75,6 +77,7 @@ def spark_session(
             purpose or SHORT_LIVED_JVM,
             classes=classes,
             connectors=connectors,
+            is_submitted=is_submitted,
         )
         runtime = _start(loaded, secrets, launch)
         stack.callback(stop_spark, runtime)
@@ -117,17 +120,24 @@ def _start(loaded: Loaded, secrets: Secrets, launch: SparkLaunch) -> SparkRuntim
     if missing:
         raise FindingsError(missing)
     PROJECT_LOG.adopt_other_threads()  # such as the thread that reads the JVM's log
-    java_options = use_options(os.environ)
-    if any(table.messages is not None and table.messages.has_avro for table in loaded.compiled.project.sources):
-        java_options = f"{java_options} {AVRO_LIMITS}".strip()
-        launch = replace(launch, executor_options=executor_limits(target.spark))
-    runtime = start_spark(target, secrets, replace(launch, java_options=java_options))
+    java_options = "" if launch.is_submitted else use_options(os.environ)
+    launch = with_avro_limits(loaded, replace(launch, java_options=java_options))
+    runtime = start_spark(target, secrets, launch)
     ship_python(runtime.session, loaded.compiled.project.root)
     wrong = check_python(loaded.compiled)
     if wrong:
         stop_spark(runtime)
         raise FindingsError(wrong)
     return runtime
+
+
+def with_avro_limits(loaded: Loaded, launch: SparkLaunch) -> SparkLaunch:
+    """Returns `launch` with the options with which Avro refuses damaged messages, if a source has any in Avro."""
+    project = loaded.compiled.project
+    if not any(table.messages is not None and table.messages.has_avro for table in project.sources):
+        return launch
+    options = f"{launch.java_options} {AVRO_LIMITS}".strip()
+    return replace(launch, java_options=options, executor_options=executor_limits(project.target.spark))
 
 
 def spark_for_check(

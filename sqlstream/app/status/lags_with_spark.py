@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.observe.stored_journal import copy_stored_logs, stored_logs
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.session import spark_for_check
 from sqlstream.app.session.signals import StopSignals
@@ -28,12 +30,16 @@ from sqlstream.state.sources.lag import Lag, PartitionOffsets, QueryProgress, re
 def progress_with_spark(
     loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest
 ) -> tuple[QueryProgress, ...]:
-    """Returns the progress of the queries of `models`; those that cannot be read have a `problem`.
+    """Returns the progress of the queries of `models`; those that cannot be read have a `problem`. Also brings the
+    project's copy of the journals of submitted runs up to date.
 
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal.
     """
     secrets = Secrets(request.env)
     with spark_for_check(loaded, models, request, secrets, "check") as (runtime, signals):
+        project, folder = loaded.compiled.project, stored_logs(storage_base(loaded))
+        with suppress(OSError, *SPARK_ERRORS):  # each query then has a problem
+            copy_stored_logs(*storage_for(folder, runtime.session), project.root, project.target.name)
         return tuple(_read(loaded, model, runtime, secrets, signals) for model in models)
 
 

@@ -5,8 +5,9 @@ checkpoints.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,8 +20,15 @@ from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.loading.selected_queries import with_added_queries
 from sqlstream.app.loading.selecting import select, terminal_models
 from sqlstream.app.observe.record import journal_files
+from sqlstream.app.observe.stored_journal import (
+    LOST_SECONDS,
+    copied_journals,
+    copy_stored_logs,
+    last_signs,
+    stored_logs,
+)
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.session.target_storage import readable_storage, remote_storage
+from sqlstream.app.session.target_storage import ReadableStorage, readable_storage, remote_storage
 from sqlstream.app.status.lags import progress_without_spark
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError, UsageError
@@ -44,6 +52,9 @@ KILLED = "killed"
 UNKNOWN = "unknown"
 """The status of a query whose run cannot be checked on this machine."""
 FAILED = frozenset({Status.ERROR, KILLED})
+
+
+NO_SIGNS: Mapping[str, float] = {}
 
 
 class RunStatus(StrEnum):
@@ -150,32 +161,49 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
     root = find_project_root(request.folder)
     nodes = _read(root / ARTIFACTS_FOLDER / MANIFEST).get("nodes")
     wanted = frozenset(nodes) if isinstance(nodes, dict) else None  # not the models that have been removed since
-    runs = [each for each in known_runs(root) if request.target in (None, each.run.target)]
     try:
         loaded, models = _selected(request, selection)
     except FindingsError as error:
+        runs = _runs_of(request, known_runs(root))
         if selection != EVERYTHING or check or not runs:
             raise
         return replace(with_patches(project_status(runs, wanted), root), unread=error.findings[0])
     if selection != EVERYTHING:
         wanted = frozenset(model.unique_id for model in models)
-    status = with_patches(project_status(runs, wanted), root)
-    is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
     storage = readable_storage(loaded)
+    progress: tuple[QueryProgress, ...] | None = None
     if check:
         from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
 
         progress = progress_with_spark(loaded, models, request)
     elif storage is not None:
         progress = progress_without_spark(storage, models)
-    elif is_recorded:
-        return replace(status, unread=remote_storage(loaded, "status"))
-    else:
+        with suppress(OSError):  # `progress` says so
+            copy_logs(storage)
+    target = loaded.compiled.project.target.name
+    signs = last_signs(root, target) if progress is not None else {}
+    runs = _runs_of(request, known_runs(root, signs))
+    status = with_patches(project_status(runs, wanted), root)
+    is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
+    if progress is None:
+        if is_recorded:
+            return replace(status, unread=remote_storage(loaded, "status"))
         raise FindingsError([remote_storage(loaded, "status")])
     if not is_recorded and not any(query.is_started or query.problem for query in progress):
         raise UsageError(_nothing_to_read(bool(runs)))
     queries = tuple(_with_input(query, progress) for query in status.queries)
     return replace(status, queries=queries, progress=progress)
+
+
+def _runs_of(request: ProjectRequest, runs: Sequence[RunWithStatus]) -> list[RunWithStatus]:
+    return [each for each in runs if request.target in (None, each.run.target)]
+
+
+def copy_logs(storage: ReadableStorage) -> None:
+    """Brings the project's copy of the journals of submitted runs up to date. Raises: OSError."""
+    project = storage.loaded.compiled.project
+    files, folder = storage.of(stored_logs(storage.base))
+    copy_stored_logs(files, folder, project.root, project.target.name)
 
 
 def _with_input(query: QueryWithStatus, progress: Sequence[QueryProgress]) -> QueryWithStatus:
@@ -204,13 +232,15 @@ def _nothing_to_read(has_runs: bool) -> str:
     )
 
 
-def known_runs(root: Path) -> tuple[RunWithStatus, ...]:
-    """Returns the recorded runs of the project at `root`, the oldest first."""
+def known_runs(root: Path, signs: Mapping[str, float] = NO_SIGNS) -> tuple[RunWithStatus, ...]:
+    """Returns the recorded runs of the project at `root`, the oldest first. `signs` is as in `run_status`."""
     logs, results = root / LOGS_FOLDER, read_results(root)
-    history = read_history(logs, journal_files(logs), lambda run: target_of_results(results, run))
+    history = read_history(
+        logs, (*copied_journals(root), *journal_files(logs)), lambda run: target_of_results(results, run)
+    )
     with closing(history):
         runs = with_results(past_runs(history), results)
-    return tuple(RunWithStatus(run, run_status(run)) for run in runs)
+    return tuple(RunWithStatus(run, run_status(run, signs)) for run in runs)
 
 
 def with_results(runs: Iterable[PastRun], results: Mapping[str, Any]) -> tuple[PastRun, ...]:
@@ -252,8 +282,10 @@ def target_of_results(results: Mapping[str, Any], invocation: str) -> str | None
     return str(target) if target is not None and metadata.get("invocation_id") == invocation else None
 
 
-def run_status(run: PastRun) -> RunStatus:
-    """Returns whether a run is active, has ended, was killed, or is in another machine or container."""
+def run_status(run: PastRun, signs: Mapping[str, float] = NO_SIGNS) -> RunStatus:
+    """Returns whether a run is active, has ended, was killed, or is in another machine or container. `signs` says when
+    submitted runs were alive, see `last_signs`.
+    """
     if run.succeeded is not None:
         return RunStatus.ENDED
     if run.pid is not None and run.process_start is not None:
@@ -261,6 +293,8 @@ def run_status(run: PastRun) -> RunStatus:
             return RunStatus.RUNNING
         if run.process_start.startswith(machine_id()):
             return RunStatus.KILLED
+    if run.invocation_id in signs:
+        return RunStatus.RUNNING if time.time() - signs[run.invocation_id] < LOST_SECONDS else RunStatus.KILLED
     return RunStatus.ELSEWHERE
 
 

@@ -227,10 +227,13 @@ def _last_batch(entry: Mapping[str, Any]) -> BatchProgress | None:
 
 @dataclass
 class LiveRuns:
-    """All runs by their numbers in the history, and all queries by target and model. `lives` are the states of runs."""
+    """All runs by their numbers in the history, and all queries by target and model. `lives` are the states of runs,
+    and `signs` the times at which submitted runs were alive.
+    """
 
     runs: dict[int, PastRun] = field(default_factory=dict)
     lives: dict[int, RunStatus] = field(default_factory=dict)
+    signs: dict[str, float] = field(default_factory=dict)
     queries: dict[Key, LiveQuery] = field(default_factory=dict)
     _revision: int = -1
     _alert: int = -1
@@ -307,7 +310,7 @@ class LiveRuns:
         for run in unfinished:
             before = self.lives.get(run.number)
             if before is None or run.succeeded is not None or run.number in watched:
-                self.lives[run.number] = run_status(run)
+                self.lives[run.number] = run_status(run, self.signs)
                 if self.lives[run.number] is not before:
                     changed.add(run.number)
         return {key for key, query in self.queries.items() if query.run in changed} if changed else set()

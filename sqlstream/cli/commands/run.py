@@ -8,9 +8,8 @@ import click
 
 from sqlstream.app.request import UI_HOST, UI_PORT, RunRequest, UiRequest
 from sqlstream.app.systems import require_spark_system
-from sqlstream.cli.duration import Duration
 from sqlstream.cli.options import project_options, selection_options, shard_option
-from sqlstream.cli.run_options import start_options
+from sqlstream.cli.run_options import bound_options, start_options
 
 
 @click.command("run")
@@ -18,29 +17,7 @@ from sqlstream.cli.run_options import start_options
 @selection_options
 @shard_option
 @start_options
-@click.option(
-    "--for",
-    "for_seconds",
-    type=Duration(),
-    envvar="SQLSTREAM_FOR",
-    show_envvar=True,
-    help="Stop after this time, as Ctrl-C does: 90s, 5m, 2h or 1d.",
-)
-@click.option(
-    "--until-idle",
-    "until_idle_seconds",
-    type=Duration(),
-    envvar="SQLSTREAM_UNTIL_IDLE",
-    show_envvar=True,
-    help="Stop when no query has read anything for this time.",
-)
-@click.option(
-    "--standby",
-    is_flag=True,
-    envvar="SQLSTREAM_STANDBY",
-    show_envvar=True,
-    help="Wait while another run has one of the queries, and take over when that run ends or is lost.",
-)
+@bound_options
 @click.option(
     "--ui",
     is_flag=True,

@@ -54,8 +54,11 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
     Raises: PySparkRuntimeError. Over Connect: the server runs already.
     """
     with _CONNECTING:
-        if "PYSPARK_GATEWAY_PORT" in os.environ:  # another program has started a JVM for this process
-            return launch_gateway(conf)  # type: ignore[no-untyped-call]
+        if "PYSPARK_GATEWAY_PORT" in os.environ:  # another program, such as spark-submit, has started the JVM
+            given = launch_gateway(conf)  # type: ignore[no-untyped-call]
+            given.callback_server_parameters.propagate_java_exceptions = True  # see `java_exceptions`
+            given.given = frozenset(name for name, _ in conf.getAll())
+            return given
     read_end, write_end = os.pipe()
     reader = threading.Thread(target=_read_lines, args=(read_end, on_stderr), name="jvm-stderr", daemon=True)
     with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:

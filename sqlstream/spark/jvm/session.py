@@ -178,7 +178,8 @@ class SparkLaunch:
     `warehouse` is the folder of managed tables. `on_log` gets each line of the JVM's log. With `console_to_stderr`,
     console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
     options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
-    `executor_options` are settings with the JVM options of executors.
+    `executor_options` are settings with the JVM options of executors. With `is_submitted`, `spark-submit` has started
+    the JVM of this process, with all settings and jars.
     """
 
     app_name: str
@@ -190,6 +191,7 @@ class SparkLaunch:
     classes: tuple[str, ...] = ()
     connectors: SessionConnectors = NO_CONNECTORS
     executor_options: tuple[tuple[str, str], ...] = ()
+    is_submitted: bool = False
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -282,8 +284,9 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tup
     """Returns the session, and the names of the settings that sqlstream or the target set. Raises: FindingsError."""
     end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
-    settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
-    conf.setAll([*settings.items(), *launch.executor_options, (JVM_OPTIONS, _jvm_options(launch, settings))])
+    settings = launch_settings(target, launch)
+    if not launch.is_submitted:
+        conf.setAll(list(settings.items()))
     log: deque[str] = deque(maxlen=LOG_LINES_KEPT)
 
     def on_log(line: str) -> None:
@@ -298,7 +301,13 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tup
     _set_secret_settings(context, secrets.resolve_all(with_secrets))
     # a JVM that is used again also has those with which it was started
     at_start = getattr(SparkContext._gateway, "given", ())  # noqa: SLF001
-    return SparkSession(context), {*(name for name, _ in conf.getAll()), *with_secrets, *at_start}
+    return SparkSession(context), {*settings, *with_secrets, *at_start}
+
+
+def launch_settings(target: Target, launch: SparkLaunch) -> dict[str, str]:
+    """Returns all settings with which the JVM of a run starts, without secrets."""
+    settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
+    return {**settings, **dict(launch.executor_options), JVM_OPTIONS: _jvm_options(launch, settings)}
 
 
 def names_sources(session: SparkSession) -> bool:

@@ -18,10 +18,11 @@ from pyspark.sql import SparkSession
 
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, jvm_process
-from sqlstream.spark.storage.hadoop import create_new, hadoop_file_system
+from sqlstream.spark.storage.hadoop import HadoopStorage, create_new, hadoop_file_system
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.locks import LockedError, LockLostError
 from sqlstream.spark.storage.processes import machine_id, process_start, this_process
+from sqlstream.spark.storage.storage import Storage
 from sqlstream.state.runs.lease_rules import (
     PERIODS_TO_EXPIRE,
     PERIODS_TO_LIVE,
@@ -225,6 +226,11 @@ class LeaseFiles(Protocol):
 
     def remove(self, name: str) -> None:
         """Removes a file if it exists."""
+
+
+def lease_files(storage: Storage, folder: str) -> LeaseFiles:
+    """Returns a folder of `storage` whose files can be created once and removed."""
+    return HadoopLeaseFiles(storage.session, folder) if isinstance(storage, HadoopStorage) else LocalLeaseFiles(folder)
 
 
 class LocalLeaseFiles:

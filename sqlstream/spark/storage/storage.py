@@ -102,7 +102,8 @@ def _has_object_store_files(session: SparkSession) -> bool:
     """Returns whether Spark has the class for checkpoints on object stores. Over Connect: no, storage is local."""
     if is_connect(session):
         return False
-    return OBJECT_STORE_JAR.name in str(session.sparkContext.getConf().get("spark.jars", ""))
+    conf = session.sparkContext.getConf()
+    return any(OBJECT_STORE_JAR.name in str(conf.get(name, "")) for name in ("spark.jars", "spark.yarn.dist.jars"))
 
 
 def server_has(folder: str, session: SparkSession) -> bool:

@@ -275,6 +275,7 @@ def test_the_help_lists_commands_in_working_order(capsys: pytest.CaptureFixture[
         "test",
         "plan",
         "run",
+        "submit",
         "build",
         "retry",
         "status",

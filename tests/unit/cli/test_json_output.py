@@ -90,7 +90,7 @@ def invoke(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[in
 
 
 def test_each_command_has_json_output_or_never_ends() -> None:
-    """Each command with a result has `--output json`, and a test below."""
+    """Each command with a result has `--output json`, and a test below; `submit` in tests/unit/app/submit."""
     with_json = {
         name
         for name, command in COMMANDS.items()
@@ -99,7 +99,7 @@ def test_each_command_has_json_output_or_never_ends() -> None:
     }
 
     assert with_json == COMMANDS.keys() - NEVER_END
-    assert with_json == {*RESULTS, *REFUSED, *OF_A_MODEL, "ls"}
+    assert with_json == {*RESULTS, *REFUSED, *OF_A_MODEL, "ls", "submit"}
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -1,0 +1,1 @@
+"""`sqlstream submit`: the same run with its driver in the cluster."""

@@ -1,0 +1,350 @@
+"""`sqlstream submit`: checks a run, packs its project, and has `spark-submit` start the driver in the cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqlstream.app.last_command import HIDDEN, command_words, run_arguments
+from sqlstream.app.loading.load import try_load
+from sqlstream.app.loading.logs import open_log
+from sqlstream.app.request import RunRequest
+from sqlstream.app.run.run import ChosenQueries, choose_queries
+from sqlstream.app.session import start_driver
+from sqlstream.app.session.project_jars import session_connectors
+from sqlstream.app.session.session import line_logger, with_avro_limits
+from sqlstream.app.session.start_driver import ENVIRONMENT, PROJECT
+from sqlstream.app.session.target_storage import storage_base
+from sqlstream.app.submit.archive import Archive, pack
+from sqlstream.compiler.graph import source_id
+from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
+from sqlstream.project.files.files import find_project_root
+from sqlstream.project.files.paths import is_absolute, join
+from sqlstream.project.secret_text import SECRET_PREFIX
+from sqlstream.spark.jvm.launch import JARS
+from sqlstream.spark.jvm.session import LONG_RUN_JVM, SparkLaunch, launch_settings
+from sqlstream.spark.secrets import Secrets
+
+DRIVER = "sqlstream-driver.py"
+"""The name of the copy of `start_driver.py` beside the archive."""
+
+LISTS = {JARS: "--jars", "spark.files": "--files", "spark.archives": "--archives", "spark.submit.pyFiles": "--py-files"}
+"""Settings with files of this machine, and the options of spark-submit that upload them."""
+
+OWN = frozenset({"spark.master", "spark.app.name", "spark.driver.host", "spark.driver.bindAddress", *LISTS})
+"""Settings that are options of spark-submit, or that only a driver on this machine has."""
+
+STAGING = "spark.yarn.stagingDir"
+UPLOADS = "spark.kubernetes.file.upload.path"
+
+_SECRET = re.compile(rf"\b{SECRET_PREFIX}\w+")
+_STATE = re.compile(r"(?:Application report for (?P<id>application_\w+) \(state: |phase: )(?P<state>\w+)")
+_LOGGED = re.compile(r"^\S+ \S+ (?:INFO|WARN|DEBUG) |^\s|^$")
+"""Lines of Spark's log without errors, and continued lines, such as the frames of a stack trace."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A checked run, ready to start elsewhere: the archive, the command in the driver, the target, the `settings` of
+    Spark without secrets, and paths of `jars`. `variables` are the environment variables that the project reads, and
+    `secrets` the names of the secrets that its files mention.
+    """
+
+    name: str
+    archive: Archive
+    arguments: tuple[str, ...]
+    target: Target
+    settings: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+
+def prepare(
+    request: RunRequest, notify: Callable[[str], None], *, with_sqlstream: bool = True, log_format: str = "text"
+) -> Submission:
+    """Returns the run of `request` with its archive, after the project has compiled as it is in the archive.
+
+    Raises: FindingsError, UsageError, as the run itself would, and for what only this machine has.
+    """
+    secrets, root = Secrets(request.project.env), find_project_root(request.project.folder)
+    if request.selection.state is not None:
+        raise _unusable("--state", "it names a file of this machine", "select the models by name or by tag")
+    loaded = try_load(request.project).readable()
+    project, target = loaded.compiled.project, loaded.compiled.project.target
+    if target.remote is not None or target.is_local or target.master.startswith("spark://"):
+        raise FindingsError([_not_in_cluster(target)])
+    archive = pack(root, project.name, secrets, with_sqlstream=with_sqlstream)
+    read = _ReadVariables(request.project.env)
+    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
+        with zipfile.ZipFile(io.BytesIO(archive.content)) as packed:
+            packed.extractall(folder)
+        unpacked = replace(request.project, folder=Path(folder, PROJECT), env=read, partial_parse=False)
+        attempt = try_load(unpacked)
+        chosen = choose_queries(attempt, attempt.readable(), replace(request, project=unpacked), notify)
+        _check_paths(chosen)
+        launch = _launch(chosen, secrets, request.project.env, notify)
+        mentioned = _mentioned_secrets(unpacked.folder, archive)
+    open_log(root, request.project.env)  # compiling has opened that of the copy
+    return Submission(
+        project.name,
+        archive,
+        (*_arguments(request, target.name), *(["--log-format", "json"] if log_format == "json" else [])),
+        target,
+        launch_settings(target, launch),
+        launch.connectors.jars,
+        {name: request.project.env[name] for name in read.plain if name in request.project.env},
+        mentioned,
+        chosen.warnings,
+    )
+
+
+class _ReadVariables(Mapping[str, str]):
+    """The environment, with the `names` that templates have read, also those that are not set."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.names: set[str] = set()
+
+    @property
+    def plain(self) -> list[str]:
+        """The names of those that are no secrets."""
+        return sorted(name for name in self.names if not name.upper().startswith(SECRET_PREFIX))
+
+    def __getitem__(self, name: str) -> str:
+        self.names.add(name)
+        return self._env[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._env)
+
+    def __len__(self) -> int:
+        return len(self._env)
+
+    def items(self) -> Any:  # only templates read single variables
+        return self._env.items()
+
+
+def _launch(
+    chosen: ChosenQueries, secrets: Secrets, env: Mapping[str, str], notify: Callable[[str], None]
+) -> SparkLaunch:
+    compiled = chosen.loaded.compiled
+    ids = [model.unique_id for model in (*chosen.models, *compiled.own_rows)]
+    launch = SparkLaunch(
+        f"sqlstream {compiled.project.name}",
+        join(storage_base(chosen.loaded), "warehouse"),
+        lambda _: None,
+        purpose=LONG_RUN_JVM,
+        connectors=session_connectors(chosen.loaded, secrets, env, notify, ids),
+    )
+    return with_avro_limits(chosen.loaded, launch)
+
+
+def _mentioned_secrets(root: Path, archive: Archive) -> tuple[str, ...]:
+    texts = ((root / path).read_text("utf-8") for path in archive.files if path.endswith((".yml", ".yaml")))
+    return tuple(sorted({name for text in texts for name in _SECRET.findall(text)}))
+
+
+def _arguments(request: RunRequest, target: str) -> tuple[str, ...]:
+    """Returns the command of the driver. Raises: UsageError for variables that contain secrets."""
+    arguments = {**run_arguments(request, "run"), "target": target}
+    if arguments[HIDDEN]:
+        raise _unusable(
+            "--vars",
+            "it contains the value of a secret, which would be on a command line of the cluster",
+            "read the secret with env_var() in an option of a source, sink or target",
+        )
+    words = list(command_words(arguments))
+    if arguments["vars"]:
+        words += ["--vars", json.dumps(arguments["vars"], sort_keys=True, default=str)]
+    return (*words, *(["--standby"] if request.standby else []))
+
+
+def _check_paths(chosen: ChosenQueries) -> None:
+    """Raises: FindingsError for the storage and sources that only this machine has."""
+    compiled = chosen.loaded.compiled
+    project, target = compiled.project, compiled.project.target
+    found = []
+    if not is_absolute(target.storage):
+        found.append(_relative(f"target `{target.name}` stores its data in", target.storage, target.location))
+    read = {node for model in chosen.models for node in compiled.upstream(model.unique_id)}
+    for table in project.sources:
+        path = table.path or table.options.get("path")
+        if isinstance(path, str) and not is_absolute(path) and source_id(project.name, table) in read:
+            place = table.locations.get("path", table.location)
+            found.append(_relative(f"source `{table.full_name}` reads", path, place))
+    if found:
+        raise FindingsError(found)
+
+
+def submit(submission: Submission, env: Mapping[str, str], notify: Callable[[str], None]) -> bool:
+    """Starts the driver in the cluster, and returns whether it has succeeded once `spark-submit` ends.
+
+    `notify` gets a line for each change of its state. Raises: FindingsError, UsageError, if it cannot be submitted.
+    """
+    _check_cluster(submission, env)
+    secrets = Secrets(env)
+    log, last, application = line_logger(secrets), "", ""
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
+        command = [_spark_submit(), *spark_submit_arguments(submission, Path(folder), env)]
+        public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
+        process = subprocess.Popen(  # noqa: S603 - Spark's own script
+            command, env=public, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        for line in process.stdout or ():
+            log(line.rstrip())
+            found = _STATE.search(line)
+            if found and found["state"] != last:
+                last, application = found["state"], found["id"] or submission.name
+                notify(f"{application}: {last.lower()}")
+            elif not _LOGGED.search(line):
+                lines.append(secrets.redact(line.rstrip()))
+    if process.wait() == 0:
+        return True
+    if application:
+        where = f"yarn logs -applicationId {application}" if application != submission.name else "kubectl logs"
+        notify(f"The driver has failed. Its log: {where}")
+    else:
+        for line in lines[-MOST_LINES:]:
+            notify(line)
+        notify("spark-submit has failed; logs/sqlstream.log has its whole log")
+    return False
+
+
+MOST_LINES = 5
+"""The number of lines of spark-submit to show if it starts no driver."""
+
+
+def _spark_submit() -> str:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return f"{_find_spark_home()}/bin/spark-submit"
+
+
+def spark_submit_arguments(submission: Submission, folder: Path, env: Mapping[str, str]) -> list[str]:
+    """Writes what the driver needs into `folder`, and returns the arguments of spark-submit.
+
+    On YARN, variables and secrets travel in a file that only this user can read: a command line and the environment of
+    the driver's Java process show neither. On Kubernetes, secrets are those of the cluster.
+    """
+    target, archive = submission.target, folder / submission.archive.name
+    archive.write_bytes(submission.archive.content)
+    driver = folder / DRIVER
+    driver.write_bytes(Path(start_driver.__file__).read_bytes())
+    files, settings = [str(archive)], {**submission.settings}
+    if target.master == "yarn":
+        files += [str(_variables_file(submission, folder, env))]
+    else:
+        settings |= _kubernetes_variables(submission)
+    uploads = {name: settings.get(name, "").split(",") for name in LISTS}
+    uploads["spark.files"] += files
+    words = ["--master", target.master, "--deploy-mode", "cluster", "--name", settings["spark.app.name"]]
+    for name, value in sorted(settings.items()):
+        if name not in OWN:
+            words += ["--conf", f"{name}={value}"]
+    for name, option in LISTS.items():
+        listed = ",".join(dict.fromkeys(each for each in uploads[name] if each))
+        words += [option, listed] if listed else []
+    return [*words, str(driver), submission.archive.name, *submission.arguments]
+
+
+def _variables_file(submission: Submission, folder: Path, env: Mapping[str, str]) -> Path:
+    values = {**submission.variables, **{name: env[name] for name in submission.secrets if name in env}}
+    path = folder / ENVIRONMENT
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(values, file)
+    return path
+
+
+def _kubernetes_variables(submission: Submission) -> dict[str, str]:
+    plain = {f"spark.kubernetes.driverEnv.{name}": value for name, value in submission.variables.items()}
+    secret = kubernetes_name(submission.name)
+    return plain | {f"spark.kubernetes.driver.secretKeyRef.{name}": f"{secret}:{name}" for name in submission.secrets}
+
+
+def kubernetes_name(name: str) -> str:
+    """Returns a name that Kubernetes accepts for an object of the project `name`."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MOST_LETTERS].strip("-") or "project"
+
+
+MOST_LETTERS = 50
+"""The letters that names of objects may have, with room for what Spark and the operator add (at most 63)."""
+
+
+def _check_cluster(submission: Submission, env: Mapping[str, str]) -> None:
+    target = submission.target
+    if target.master == "yarn":
+        if not env.get("HADOOP_CONF_DIR") and not env.get("YARN_CONF_DIR"):
+            raise _unusable(
+                "`submit`",
+                "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set, so Spark does not know the cluster",
+                "set HADOOP_CONF_DIR to the folder with core-site.xml and yarn-site.xml of the cluster",
+            )
+        staging = str(target.spark.get(STAGING, ""))
+        used = [name for name in submission.secrets if name in env]
+        if used and re.match(r"(?!hdfs:|viewfs:|file:)\w+:", staging):
+            raise FindingsError([_open_staging(target, staging, used[0])])
+    elif UPLOADS not in target.spark:
+        raise FindingsError([_no_upload_path(target)])
+
+
+def _unusable(what: str, why: str, fix: str) -> UsageError:
+    return UsageError(f"{what} cannot be used here\n  why: {why}\n  fix: {fix}")
+
+
+def _not_in_cluster(target: Target) -> Finding:
+    if target.remote is not None:
+        what, why = "has `remote`", "the server of Spark Connect has no driver of a run: that is always this command"
+        fix = "use `sqlstream run`; `sqlstream submit --manifest spark-connect` with a target on k8s:// starts a server"
+    elif target.is_local:
+        what, why = f"runs on {target.master}", "all of Spark is then in one process on this machine"
+        fix = "use `sqlstream run`, or a target on yarn or k8s://"
+    else:
+        what, why = f"runs on {target.master}", "Spark's standalone clusters do not start drivers in Python"
+        fix = "use `sqlstream run` on a machine near the cluster, or a target on yarn or k8s://"
+    return Finding(
+        "unsupported-target", f"`submit` cannot use target `{target.name}`, which {what}", why, fix, target.location
+    )
+
+
+def _relative(who: str, path: str, location: Location) -> Finding:
+    return Finding(
+        "cannot-submit",
+        f"{who} the relative path `{path}`",
+        "it is a folder of this machine, and the driver and the executors run on others",
+        "use a URI that the cluster can reach, such as s3a://bucket/folder or hdfs://host/folder",
+        location,
+    )
+
+
+def _open_staging(target: Target, staging: str, secret: str) -> Finding:
+    return Finding(
+        "cannot-submit",
+        f"the secret `{secret}` cannot be sent through {staging}",
+        f"Spark protects the files of a submission by permissions, which the store of `{STAGING}` does not have",
+        f"remove {STAGING} from `spark` of the target, or set it to a folder on HDFS",
+        target.location,
+    )
+
+
+def _no_upload_path(target: Target) -> Finding:
+    return Finding(
+        "cannot-submit",
+        f"target `{target.name}` does not say where the driver's pod finds the project",
+        f"spark-submit uploads files of this machine to `{UPLOADS}`",
+        f"set {UPLOADS} in `spark` of the target, for example to s3a://bucket/uploads, or use --manifest",
+        target.location,
+    )
