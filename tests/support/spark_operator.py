@@ -54,7 +54,11 @@ SPARK_APPLICATION = fields(
         mainApplicationFile=TEXT,
         arguments=TEXTS,
         sparkConf=SETTINGS,
-        restartPolicy=fields(type={"enum": ["Never", "Always", "OnFailure"]}),
+        restartPolicy=fields(
+            type={"enum": ["Never", "Always", "OnFailure"]},
+            onFailureRetries={"type": "integer", "minimum": 0},
+            onFailureRetryInterval={"type": "integer", "minimum": 1},
+        ),
         volumes={"type": "array", "items": VOLUME},
         driver=fields(**POD),
         executor=fields(**POD, instances=INSTANCES),

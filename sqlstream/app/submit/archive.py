@@ -7,7 +7,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,9 @@ from sqlstream.project.files.files import ARTIFACTS_FOLDER, LARGEST_FILE_BYTES, 
 from sqlstream.spark.secrets import Secrets
 
 SUFFIXES = frozenset(
-    {".yml", ".yaml", ".sql", ".py", ".csv", ".md", ".json", ".avsc", ".proto", ".desc", ".txt", ".lock"}
+    {".yml", ".yaml", ".sql", ".py", ".csv", ".md", ".json", ".avsc", ".proto", ".desc", ".txt", ".lock", ".sh"}
 )
-"""The files that a run can read: declarations, code, seeds, and schemas of columns and messages."""
+"""The files that a run can read: declarations, code, seeds, schemas of columns and messages, and scripts of alerts."""
 
 SKIPPED_FOLDERS = frozenset({ARTIFACTS_FOLDER, LOGS_FOLDER, "tests"})
 """The folders of a project that a run does not read. Names that begin with a dot are left out, too."""
@@ -46,6 +46,15 @@ class Archive:
     name: str
     content: bytes
     files: tuple[str, ...]
+
+
+def clear_secrets(env: Mapping[str, str]) -> Secrets:
+    """Returns the secrets whose values are nothing else: a user name or `true` can be anywhere by chance."""
+    return Secrets({name: value for name, value in env.items() if len(value) >= LEAST_LETTERS and _DIGIT.search(value)})
+
+
+LEAST_LETTERS = 8
+_DIGIT = re.compile(r"\d")
 
 
 def pack(root: Path, project: str, secrets: Secrets, *, with_sqlstream: bool) -> Archive:

@@ -29,6 +29,9 @@ NAMESPACE = "spark.kubernetes.namespace"
 LARGEST_CONFIG_MAP_BYTES = 1_000_000
 """Kubernetes stores at most 1 MiB in one object."""
 
+RESTARTS = {"type": "OnFailure", "onFailureRetries": 10, "onFailureRetryInterval": 60}
+"""When the operator starts a driver again that has failed: a run that ends by itself has succeeded."""
+
 _DRIVER_FIELDS = {"cores": int, "memory": str, "memoryOverhead": str}
 _EXECUTOR_FIELDS = {"instances": int, **_DRIVER_FIELDS}
 """The fields that the operator has for settings of Spark with the same names, and the types of their values."""
@@ -40,7 +43,7 @@ def spark_application(submission: Submission) -> str:
 
     Raises: FindingsError, UsageError.
     """
-    name, target = kubernetes_name(submission.name), submission.target
+    name, target = submission.object_name, submission.target
     packed = {
         DRIVER: Path(start_driver.__file__).read_bytes(),
         submission.archive.name: submission.archive.content,
@@ -56,7 +59,7 @@ def spark_application(submission: Submission) -> str:
     files = {**_head("v1", "ConfigMap", f"{name}-project", target), "binaryData": encoded}
     driver = {
         **_pod(target, "driver", _DRIVER_FIELDS),
-        "env": _variables(submission, name),
+        "env": _variables(submission),
         "volumeMounts": [{"name": "project", "mountPath": FOLDER}],
     }
     spec = {
@@ -68,7 +71,7 @@ def spark_application(submission: Submission) -> str:
         "mainApplicationFile": f"local://{FOLDER}/{DRIVER}",
         "arguments": [submission.archive.name, *submission.arguments],
         "sparkConf": _settings(submission, driver, "driver"),
-        "restartPolicy": {"type": "Never"},
+        "restartPolicy": RESTARTS,
         "volumes": [{"name": "project", "configMap": {"name": f"{name}-project"}}],
         "driver": driver,
         "executor": _pod(target, "executor", _EXECUTOR_FIELDS),
@@ -132,10 +135,11 @@ def _template(which: str, image: str, target: Target) -> dict[str, Any]:
     """Returns the pod of a server or of its executors, whose containers the operator knows by these names."""
     account = target.spark.get(SERVICE_ACCOUNT) if which == "driver" else None
     pod = {"containers": [{"name": f"spark-kubernetes-{which}", "image": image}]}
-    return {"template": {"spec": {**pod, **({"serviceAccount": str(account)} if account else {})}}}
+    return {"template": {"spec": {**pod, **({"serviceAccountName": str(account)} if account else {})}}}
 
 
-def _variables(submission: Submission, secret: str) -> list[dict[str, Any]]:
+def _variables(submission: Submission) -> list[dict[str, Any]]:
+    secret = kubernetes_name(submission.name)
     plain = [{"name": name, "value": value} for name, value in submission.variables.items()]
     # a missing one is an error of the run, with its name, if the target needs it
     keys = [(name, {"name": secret, "key": name, "optional": True}) for name in submission.secrets]

@@ -24,7 +24,7 @@ from sqlstream.app.session.project_jars import session_connectors
 from sqlstream.app.session.session import line_logger, with_avro_limits
 from sqlstream.app.session.start_driver import ENVIRONMENT, PROJECT
 from sqlstream.app.session.target_storage import storage_base
-from sqlstream.app.submit.archive import Archive, pack
+from sqlstream.app.submit.archive import Archive, clear_secrets, pack
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
@@ -35,6 +35,7 @@ from sqlstream.project.secret_text import SECRET_PREFIX
 from sqlstream.spark.jvm.launch import JARS
 from sqlstream.spark.jvm.session import LONG_RUN_JVM, SparkLaunch, launch_settings
 from sqlstream.spark.secrets import Secrets
+from sqlstream.state.runs.shards import Shard
 
 DRIVER = "sqlstream-driver.py"
 """The name of the copy of `start_driver.py` beside the archive."""
@@ -70,6 +71,13 @@ class Submission:
     variables: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    shard: Shard | None = None
+
+    @property
+    def object_name(self) -> str:
+        """The name of its objects in Kubernetes: runs of different shards can be there at the same time."""
+        shard = "" if self.shard is None else f" {self.shard.number} of {self.shard.count}"
+        return kubernetes_name(f"{self.name}{shard}")
 
 
 def prepare(
@@ -86,7 +94,8 @@ def prepare(
     project, target = loaded.compiled.project, loaded.compiled.project.target
     if target.remote is not None or target.is_local or target.master.startswith("spark://"):
         raise FindingsError([_not_in_cluster(target)])
-    archive = pack(root, project.name, secrets, with_sqlstream=with_sqlstream)
+    clear = clear_secrets(request.project.env)
+    archive = pack(root, project.name, clear, with_sqlstream=with_sqlstream)
     read = _ReadVariables(request.project.env)
     with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
         with zipfile.ZipFile(io.BytesIO(archive.content)) as packed:
@@ -98,16 +107,23 @@ def prepare(
         launch = _launch(chosen, secrets, request.project.env, notify)
         mentioned = _mentioned_secrets(unpacked.folder, archive)
     open_log(root, request.project.env)  # compiling has opened that of the copy
+    variables = {name: request.project.env[name] for name in read.plain if name in request.project.env}
+    settings = launch_settings(target, launch)
+    shown = settings if target.master == "yarn" else {**settings, **variables}
+    exposed = [_exposed(target, name) for name, value in shown.items() if clear.redact(value) != value]
+    if exposed:
+        raise FindingsError(exposed)
     return Submission(
         project.name,
         archive,
         (*_arguments(request, target.name), *(["--log-format", "json"] if log_format == "json" else [])),
         target,
-        launch_settings(target, launch),
+        settings,
         launch.connectors.jars,
-        {name: request.project.env[name] for name in read.plain if name in request.project.env},
+        variables,
         mentioned,
         chosen.warnings,
+        request.selection.shard,
     )
 
 
@@ -327,6 +343,16 @@ def _relative(who: str, path: str, location: Location) -> Finding:
         "it is a folder of this machine, and the driver and the executors run on others",
         "use a URI that the cluster can reach, such as s3a://bucket/folder or hdfs://host/folder",
         location,
+    )
+
+
+def _exposed(target: Target, name: str) -> Finding:
+    return Finding(
+        "cannot-submit",
+        f"`{name}` contains the value of a secret",
+        "others could read it on a command line, or in a manifest",
+        f"use the variable of the secret itself, whose name begins with {SECRET_PREFIX}",
+        target.location,
     )
 
 

@@ -20,6 +20,7 @@ from sqlstream.app.submit.submit import Submission
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
+from sqlstream.state.runs.shards import Shard
 from tests.support.spark_operator import SPARK_APPLICATION, SPARK_CONNECT
 
 VERSION = "1.31.0"
@@ -101,6 +102,16 @@ def test_secrets_are_references() -> None:
     ]
 
 
+def test_shards_are_different_objects() -> None:
+    """The manifests of two shards do not replace each other, and use the same Secret."""
+    first, second = (documents(spark_application(replace(submission(), shard=Shard(number, 2)))) for number in (1, 2))
+
+    names = [[each["metadata"]["name"] for each in objects] for objects in (first, second)]
+    assert names == [["shop-1-of-2-project", "shop-1-of-2"], ["shop-2-of-2-project", "shop-2-of-2"]]
+    jsonschema.validate(second[1], SPARK_APPLICATION)
+    assert first[1]["spec"]["driver"]["env"] == second[1]["spec"]["driver"]["env"]
+
+
 def test_a_server_is_a_spark_connect() -> None:
     """The server has the image, the executors and the settings of the target."""
     (server,) = documents(spark_connect(submission()))
@@ -110,7 +121,7 @@ def test_a_server_is_a_spark_connect() -> None:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, **server["spec"][name]["template"]}
         kubernetes_validate.validate(pod, VERSION, strict=True)
     assert server["spec"]["executor"]["instances"] == 3
-    assert server["spec"]["server"]["template"]["spec"]["serviceAccount"] == "spark"
+    assert server["spec"]["server"]["template"]["spec"]["serviceAccountName"] == "spark"
     assert "SQLSTREAM_SECRET_DB" not in str(server)
 
 

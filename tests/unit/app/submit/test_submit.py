@@ -30,7 +30,7 @@ ENV = {
     "HADOOP_CONF_DIR": "/etc/hadoop",
 }
 MODEL = """{{ config(sink='lake', output_mode='append') }}
-select id, {{ env_var('DAYS') }} as days, '{{ env_var('KIND_' ~ var('region')) }}' as kind from {{ source('shop', 'orders') }}
+select id, '{{ env_var('DAYS') }}' as days, '{{ env_var('KIND_' ~ var('region')) }}' as kind from {{ source('shop', 'orders') }}
 """
 KUBERNETES = {"master": "k8s://https://kubernetes.default.svc", "storage": "gs://bucket/shop"}
 UPLOADS = {"spark.kubernetes.file.upload.path": "gs://bucket/uploads"}
@@ -140,6 +140,20 @@ def test_only_what_the_project_reads_leaves_this_machine(tmp_path: Path) -> None
 
     assert found.variables == {"DAYS": "7", "KIND_EU": "eu"}
     assert found.secrets == ("SQLSTREAM_SECRET_DB",)
+
+
+def test_a_variable_with_a_secret_is_refused_where_others_see_it(tmp_path: Path) -> None:
+    """A setting with the value of a secret would be on a command line, and a variable in a pod; YARN keeps variables."""
+    env = {**ENV, "DAYS": SECRET}
+    request = project(tmp_path, **KUBERNETES, spark={**UPLOADS, "spark.shop.key": "{{ env_var('KIND_EU') }}"})
+    assert refused(RunRequest(ProjectRequest(tmp_path, env=env)))[0] == "cannot-submit"
+    with pytest.raises(FindingsError) as error:
+        prepared(RunRequest(ProjectRequest(tmp_path, env={**ENV, "KIND_EU": SECRET})))
+    assert [finding.message.split()[0] for finding in error.value.findings] == ["`spark.shop.key`", "`KIND_EU`"]
+    assert prepared(request).variables["KIND_EU"] == "eu"
+
+    project(tmp_path)
+    assert prepared(RunRequest(ProjectRequest(tmp_path, env=env))).variables["DAYS"] == SECRET
 
 
 def test_on_yarn_variables_travel_in_a_private_file(tmp_path: Path) -> None:
