@@ -214,6 +214,9 @@ CODES: dict[str, str] = {
     "cannot-backfill": "A query cannot read a range of history as one more batch.",
     "cannot-release": "Rows of a quarantine cannot become one more batch of their query.",
     "small-files": "A query writes more and smaller files than it should, or the list of its files is long.",
+    "growing-state": "The state of a query has grown out of proportion to the rows that it reads, or to Java's heap.",
+    "skewed-tasks": "One task takes most of the time of the batches of a query.",
+    "state-files": "A checkpoint keeps the state of many more batches than Spark needs.",
     "cannot-maintain": "Spark cannot compact a table of a sink, or remove what it no longer needs.",
     "unfinished-backfill": "A backfill of a query, or a release of quarantined rows, was interrupted.",
     "query-in-use": "Another process is running the query.",
@@ -238,6 +241,7 @@ ADVICE = frozenset(
         "empty-selection",
         "filter-behind-watermark",
         "forgotten-watermark",
+        "growing-state",
         "hidden-sql",
         "join-type",
         "lateral-join",
@@ -249,7 +253,9 @@ ADVICE = frozenset(
         "rows-beside-aggregation",
         "rules-off",
         "set-without-time",
+        "skewed-tasks",
         "small-files",
+        "state-files",
         "several-aggregations",
         "stored-model",
         "stream-limit",
@@ -343,7 +349,9 @@ PROTECTS_ROWS = frozenset(
 )
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
 
-FOUND_BY_RUNS = frozenset({"new-fields", "small-files", "watermark-ahead", "weak-lock"})
+FOUND_BY_RUNS = frozenset(
+    {"growing-state", "new-fields", "skewed-tasks", "small-files", "state-files", "watermark-ahead", "weak-lock"}
+)
 """The codes among them and the warnings that only a run finds, so that a comment which allows one is never unused."""
 
 LOWERABLE = ADVICE | SPARK_DECIDES | PROTECTS_ROWS

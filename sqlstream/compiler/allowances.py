@@ -62,6 +62,12 @@ def lowered(project: Project, findings: Iterable[Finding]) -> Iterator[Finding]:
     yield from lowered_by_rules(project, _not_allowed(findings, allowances))
 
 
+def allows(file: ModelFile, code: str) -> bool:
+    """Returns whether a comment in `file` allows findings with `code`."""
+    found = _read_comments(file.path, file.text) if may_have_comments(file.text) else ()
+    return any(isinstance(item, Allowance) and item.code == code for item in found)
+
+
 def _not_allowed(findings: Iterable[Finding], allowances: Iterable[Allowance]) -> Iterator[Finding]:
     allowed = {(allowance.code, allowance.location.path) for allowance in allowances}
     for finding in findings:

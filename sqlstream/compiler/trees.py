@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sqlstream.compiler.allowances import allows
 from sqlstream.compiler.cache import CachedModel
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.emission import Emission, ModelRead, explain_emission, explain_reads
@@ -22,7 +23,10 @@ from sqlstream.compiler.flow.type_rules import contains, read_type
 from sqlstream.compiler.graph import MODEL, STORED, kind_of, model_id, seed_id, source_id, stored_id
 from sqlstream.compiler.rewrite.data_tests import conditions, kept_rows, offset_of_test, rows_where, written
 from sqlstream.compiler.rewrite.deduplicate import key_columns, note_offset
-from sqlstream.compiler.spark_versions import knows_functions
+from sqlstream.compiler.rules.query import Query
+from sqlstream.compiler.rules.streams import endless_state
+from sqlstream.compiler.rules.streams.state import ENDLESS
+from sqlstream.compiler.spark_versions import knows_functions, rules_apply
 from sqlstream.compiler.sql.edits import SqlProblem, Where
 from sqlstream.compiler.sql.grammar import bracket_problems, grammar_problems
 from sqlstream.compiler.sql.sql_text import quote_identifier, read_sql, view_name
@@ -294,6 +298,17 @@ def keeps_state(compiled: CompiledProject, model: CompiledModel) -> bool:
     if any(compiled.models[node].file.is_python for node in upstream if node in compiled.models):
         return True
     return any(kept_state(operator) for operator in _tree(compiled, model).walk())
+
+
+def state_never_shrinks(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether the state of the query of `model` grows with every new key, without a comment in its file that
+    allows this because there are few. Of what the compiler does not understand it says no.
+    """
+    if not rules_apply(compiled.project.target):
+        return False
+    problems = endless_state(Query(compiled, model, _tree(compiled, model)))
+    files = {problem.where.model: compiled.models[problem.where.model].file for problem in problems}
+    return any(not allows(file, ENDLESS) for file in files.values())
 
 
 def is_followed(compiled: CompiledProject, model: CompiledModel) -> bool:

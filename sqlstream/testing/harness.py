@@ -16,7 +16,8 @@ from sqlstream.project.yaml import Located
 from sqlstream.spark.jvm.errors import bug_finding, error_finding
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS
 from sqlstream.spark.jvm.plans import processors
-from sqlstream.spark.jvm.session import ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.jvm.session import SparkRuntime, child_session
+from sqlstream.spark.jvm.state_store import ROCKSDB
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers

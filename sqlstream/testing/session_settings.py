@@ -13,7 +13,7 @@ from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.gateway import JVM_ERRORS
 from sqlstream.spark.jvm.internals import is_missing
-from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
+from sqlstream.spark.jvm.state_store import PROVIDER, ROCKSDB
 from sqlstream.spark.reading.memory_streams import (
     Clock,
     MemoryInput,

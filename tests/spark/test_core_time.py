@@ -59,6 +59,8 @@ def core_times(folder: ProjectFolder) -> dict[str, tuple[int, int]]:
         if isinstance(event, BatchProgress):
             assert event.core_ms is not None
             assert event.tasks is not None
+            assert event.longest_task_ms is not None
+            assert event.core_ms / max(event.tasks, 1) <= event.longest_task_ms <= event.core_ms
             assert event.cores == 2
             before = found.get(event.model, (0, 0))
             found[event.model] = (before[0] + event.core_ms, before[1] + event.tasks)

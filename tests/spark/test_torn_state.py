@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB
+from sqlstream.spark.jvm.state_store import PROVIDER, ROCKSDB
 from sqlstream.spark.storage.state_files import torn_files
 from sqlstream.state.runs.events import QueryRestarting, Status
+from sqlstream.testing.session_settings import IN_MEMORY
 from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 
 SUMS = """{{ config(sink='nowhere', output_mode='update') }}
@@ -41,7 +42,7 @@ def remove(file: Path) -> None:
 
 CASES = {
     "in memory": (
-        "",
+        f", spark: {{{PROVIDER}: {IN_MEMORY}}}",
         [("2.delta", tear), ("2.delta", tear_beside_checksum), ("1.delta", remove), ("_metadata/schema", tear)],
     ),
     "rocksdb": (f", spark: {{{PROVIDER}: {ROCKSDB}}}", [("2.zip", tear), ("2.zip", remove), ("SSTs/*.sst", tear)]),

@@ -29,6 +29,7 @@ from sqlstream.spark.queries.start import StartOrder
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.checkpoints import checkpoint_damage
 from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, query_in_use
+from sqlstream.spark.storage.state_files import FIRST_PARTITION, RETAINED, many_files
 from sqlstream.spark.storage.storage import Storage, storage_for, storage_problems
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.late_rows import late_target
@@ -245,7 +246,10 @@ class CheckedQuery:
         return tuple(path for identity, path in pairs if identity.adds_files and path is not None)
 
     def written_files(self, checks: CheckContext) -> tuple[Finding, ...]:
-        """Returns warnings about the files that a query which resumes has added to its sinks. Raises: FindingsError."""
+        """Returns warnings about the files that a query which resumes has added to its sinks and its checkpoint.
+
+        Raises: FindingsError.
+        """
         if self.plan.action is not Action.RESUME:
             return ()
         found: list[Finding] = []
@@ -256,7 +260,14 @@ class CheckedQuery:
                 with storage_problems(self.root, storage_location(checks.loaded, model), checks.secrets):
                     files = files_of_sink(output.sink, output.format, *checks.storage_of(path))
                 found += files.findings(model.name, output.location)
-        return tuple(found)
+        many = self._many_state_files(checks) if self.query.identity.stateful else None
+        return tuple(found if many is None else [*found, many])
+
+    def _many_state_files(self, checks: CheckContext) -> Finding | None:
+        with storage_problems(self.root, storage_location(checks.loaded, self.query.model), checks.secrets):
+            files = self.storage.files(f"{checkpoint_path(self.root, self.plan.version)}/{FIRST_PARTITION}")
+        names = [file.name.rpartition("/")[2] for file in files]
+        return many_files(self.query.model, names, checks.loaded.compiled.project.target.spark.get(RETAINED))
 
     def check_whole(self, checks: CheckContext) -> None:
         """Checks that the query can resume on its checkpoint without loss. Raises: FindingsError."""

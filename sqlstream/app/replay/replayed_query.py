@@ -19,7 +19,8 @@ from sqlstream.errors import FindingsError
 from sqlstream.project.values import SourceTable
 from sqlstream.project.wording import quoted_list
 from sqlstream.spark.jvm.plans import is_stateful, processors
-from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.jvm.session import SparkRuntime, child_session
+from sqlstream.spark.jvm.state_store import PROVIDER, ROCKSDB
 from sqlstream.spark.queries.prepare import frozen_settings
 from sqlstream.spark.reading.inputs import NodeReader
 from sqlstream.spark.reading.plain_rows import columns_of, first_rows

@@ -12,6 +12,7 @@ from sqlstream.app.alerts.evaluation import QueryRules
 from sqlstream.app.alerts.run_alerts import RunAlerts, alerting, query_rules
 from sqlstream.app.evolve.patches import SchemaPatches
 from sqlstream.app.loading.load import Loaded
+from sqlstream.app.observe.growth import StateGrowth
 from sqlstream.app.observe.health import Heartbeat, liveness, readiness
 from sqlstream.app.observe.metrics import RunFacts, RunMetrics
 from sqlstream.app.observe.metrics_sink import MetricsSink, Write
@@ -23,6 +24,7 @@ from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.alerts import AlertKind
+from sqlstream.spark.jvm.state_store import heap_bytes
 from sqlstream.state.runs.events import AlertChanged, WarningEmitted
 from sqlstream.state.sources.lag import MeasuredLag
 from sqlstream.version import __version__
@@ -96,6 +98,7 @@ def following(
         observers += [alerts.observer] if alerts is not None else []
         patches = SchemaPatches(loaded.compiled.project, emit)
         observers += [patches] if patches.is_needed else []
+        observers.append(StateGrowth(loaded.compiled, heap_bytes(loaded.compiled.project.target), emit))
         started = Observers(observers, report)
         stack.enter_context(observing(started))
         try:

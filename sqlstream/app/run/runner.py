@@ -390,7 +390,9 @@ class Runner:
             del run.job_groups[:-1]
         if taken is None:
             return progress
-        return replace(progress, core_ms=taken.core_ms, tasks=taken.tasks, cores=taken.cores)
+        return replace(
+            progress, core_ms=taken.core_ms, tasks=taken.tasks, cores=taken.cores, longest_task_ms=taken.longest_ms
+        )
 
     def _handle_lost_end(self, run: QueryRun) -> None:
         if run.is_active and run.misses_its_end():
@@ -560,7 +562,8 @@ def _is_unready(writer: QueryRun) -> bool:
 
 def writers_of(run: QueryRun, runs: Sequence[QueryRun]) -> list[QueryRun]:
     """Returns the queries of the same run whose stored outputs `run` reads."""
-    return [each for each in runs if each.name in run.order.after]
+    # most read none, and a run asks for each query that waits for its start
+    return [each for each in runs if each.name in run.order.after] if run.order.after else []
 
 
 def reason_to_skip(run: QueryRun, runs: Sequence[QueryRun], *, has_inputs: bool) -> str | None:

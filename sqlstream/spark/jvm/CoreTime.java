@@ -53,7 +53,7 @@ public class CoreTime extends SparkListener {
     if (group != null) {
       long[] counts = (long[]) groups.get(group);
       if (counts == null) {
-        counts = new long[2];
+        counts = new long[3];
         groups.put(group, counts);
       }
       stages.put(Integer.valueOf(event.stageInfo().stageId()), counts);
@@ -66,6 +66,7 @@ public class CoreTime extends SparkListener {
     if (counts != null && task.finished()) {
       counts[0] += task.duration();
       counts[1] += 1;
+      counts[2] = Math.max(counts[2], task.duration());
     }
   }
 
@@ -77,8 +78,9 @@ public class CoreTime extends SparkListener {
   }
 
   /**
-   * Returns the milliseconds and the number of the tasks of groups since the last call, the cores of Spark, and 1 if all
-   * tasks that have ended are counted, otherwise 0. `names` are lines; then all of them but the last are forgotten.
+   * Returns the milliseconds and the number of the tasks of groups since the last call, the cores of Spark, 1 if all
+   * tasks that have ended are counted, otherwise 0, and the milliseconds of the longest task. `names` are lines; then all
+   * of them but the last are forgotten.
    *
    * Events arrive in order, so a mark that has arrived means that all tasks before it are counted. If it does not arrive
    * in time, the missing tasks count in the next call.
@@ -93,17 +95,20 @@ public class CoreTime extends SparkListener {
     boolean isComplete = answered >= number;
     long time = 0;
     long tasks = 0;
+    long longest = 0;
     String[] each = names.split("\n");
     for (int index = 0; index < each.length; index++) {
       long[] counts = (long[]) (isComplete && index < each.length - 1 ? groups.remove(each[index]) : groups.get(each[index]));
       if (counts != null) {
         time += counts[0];
         tasks += counts[1];
+        longest = Math.max(longest, counts[2]);
         counts[0] = 0;
         counts[1] = 0;
+        counts[2] = 0;
       }
     }
-    return time + " " + tasks + " " + cores() + " " + (isComplete ? 1 : 0);
+    return time + " " + tasks + " " + cores() + " " + (isComplete ? 1 : 0) + " " + longest;
   }
 
   private int cores() {

@@ -30,14 +30,15 @@ logger = logging.getLogger("sqlstream.internals")
 
 @dataclass(frozen=True)
 class TaskTime:
-    """What tasks have taken: the milliseconds that each occupied a core, added up, and their number. `cores` is what
-    Spark has now. `is_complete`: no task that has ended is missing.
+    """What tasks have taken: the milliseconds that each occupied a core, added up and of the longest one, and their
+    number. `cores` is what Spark has now. `is_complete`: no task that has ended is missing.
     """
 
     core_ms: int
     tasks: int
     cores: int
     is_complete: bool
+    longest_ms: int = 0
 
 
 class CoreTimes:
@@ -78,10 +79,10 @@ class CoreTimes:
         except SPARK_ERRORS as error:
             logger.info("The core time of a query is unknown: %s", error)
             return None
-        core_ms, tasks, cores, is_complete = map(int, found.split())
+        core_ms, tasks, cores, is_complete, longest_ms = map(int, found.split())
         if wait and not is_complete:
             self._patient_from = time.monotonic() + IMPATIENT_SECONDS
-        return TaskTime(core_ms, tasks, cores, bool(is_complete))
+        return TaskTime(core_ms, tasks, cores, bool(is_complete), longest_ms)
 
     def close(self) -> None:
         """Ends listening."""

@@ -32,12 +32,11 @@ from sqlstream.spark.jvm.connect import CONNECT_MODE, PATIENCE, PATIENCE_SECONDS
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.launch import JARS, end_jvm_without, environment, forget_jvm, launch_jvm
+from sqlstream.spark.jvm.state_store import IS_BOUNDED, PROVIDER, ROCKSDB, memory_settings
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.spark_settings import OWN_DEFAULTS
 
 TIME_ZONE = "spark.sql.session.timeZone"
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 LOOPBACK = "127.0.0.1"
 
@@ -134,6 +133,7 @@ def spark_settings(
         # otherwise a second start on a checkpoint ends the first query without an error
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
         **OWN_DEFAULTS,
+        **memory_settings(target.spark, is_local=target.is_local),
         TIME_ZONE: "UTC",
     }
     # on a cluster, state can be larger than the heap of an executor
@@ -245,6 +245,7 @@ def remote_settings(target: Target, secrets: Secrets, connectors: SessionConnect
     """Returns the settings of a session on a Spark Connect server: sqlstream's defaults, then the target's `spark:`."""
     return {
         PROVIDER: ROCKSDB,  # as on a cluster
+        IS_BOUNDED: "true",
         "spark.sql.streaming.stopTimeout": "60s",
         **OWN_DEFAULTS,
         TIME_ZONE: "UTC",

@@ -18,7 +18,8 @@ from sqlstream.spark.jvm.cluster import PARTITIONS
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, default_setting, variable_of_java
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.jvm.plans import is_stateful, processors
-from sqlstream.spark.jvm.session import PROVIDER, ROCKSDB, SparkRuntime, child_session
+from sqlstream.spark.jvm.session import SparkRuntime, child_session
+from sqlstream.spark.jvm.state_store import PROVIDER, ROCKSDB, checkpoint_settings
 from sqlstream.spark.queries.state_signature import state_signature
 from sqlstream.spark.reading.corrupt_errors import tables_with_records
 from sqlstream.spark.reading.endpoints import Endpoint, endpoints_of, input_ids
@@ -139,7 +140,9 @@ def prepare_query(
     output = model.output
     if output is None:
         raise ValueError(f"{model.name} is not a terminal model")
-    session = child_session(runtime, frozen_settings(model, runtime, ledger))
+    chosen = {**runtime.inherited, **compiled.project.target.spark}
+    written = {name: value for name, value in checkpoint_settings(ends=model.ends).items() if name not in chosen}
+    session = child_session(runtime, {**written, **frozen_settings(model, runtime, ledger)})
     register_functions(session, compiled.project.functions)
     # Spark counts nothing in a continuous query
     counts = not model.config.trigger.facts.has_epochs
@@ -147,10 +150,14 @@ def prepare_query(
     uses = source_uses(compiled, model, ledger)
     _check_secrets(compiled, model, readers)
     frame, marked = _build_frame(compiled, model, readers, uses)
+    stateful = is_stateful(frame, partial(_may_keep_state, compiled, model))
+    is_free = ledger is None and PROVIDER not in chosen  # neither a checkpoint nor the target decides
+    has_choice = stateful and frame.isStreaming and session.conf.get(PROVIDER) != ROCKSDB
+    if has_choice and (_needs_rocksdb(frame) or (is_free and _grows(compiled, model))):
+        session.conf.set(PROVIDER, ROCKSDB)
     settings = dict(_settings(session))
     columns = columns_of(frame)
     find_value = partial(_substituted_value, session)
-    stateful = is_stateful(frame, partial(_may_keep_state, compiled, model))
     found = identity_of(compiled, model, uses, columns, stateful=stateful, settings=settings, find_value=find_value)
     # settings that can change results: those of the target, and those from elsewhere such as a spark-defaults.conf
     given, always = found.declared or {}, (*FROZEN_SETTINGS, TIME_ZONE, SOURCE_EVOLUTION)
@@ -227,9 +234,19 @@ def _build_frame(
         check_output(model, output, frame, readers.secrets)
     if marked is not None:
         check_quarantine(compiled, model, marked, readers.secrets)
-    if frame.isStreaming and any(processor.in_rocksdb for processor in processors(frame)):
-        readers.session.conf.set(PROVIDER, ROCKSDB)  # no other state store supports these processors
     return frame, marked
+
+
+def _needs_rocksdb(frame: DataFrame) -> bool:
+    """Returns whether the query has processors that no other state store supports."""
+    return any(processor.in_rocksdb for processor in processors(frame))
+
+
+def _grows(compiled: CompiledProject, model: CompiledModel) -> bool:
+    """Returns whether the state of a new query is likely to outgrow Java's heap."""
+    from sqlstream.compiler.trees import state_never_shrinks  # loads sqlglot
+
+    return state_never_shrinks(compiled, model)
 
 
 def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from sqlstream.errors import Finding
+from sqlstream.compiler.compiled import CompiledModel
+from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.spark.jvm.gateway import Cause, causes_of
 from sqlstream.spark.secrets import Secrets
@@ -37,6 +38,35 @@ PARTS = {
 """Error conditions of Spark 4.3 for state with other columns than the query: key or value, and the message parameters
 with the old and the new schema.
 """
+
+
+RETAINED, SPARK_RETAINS = "spark.sql.streaming.minBatchesToRetain", 100
+"""The setting of how many batches a checkpoint keeps, and Spark's default."""
+FIRST_PARTITION = "state/0/0"
+"""The folder of the first partition of the first operator in a checkpoint, which each query with state has."""
+MANY_TIMES = 10
+"""A checkpoint has too many batches if they are so many times what Spark needs. Between two clean-ups, a minute apart,
+a query with batches of 100 ms writes six times as many as Spark's default.
+"""
+
+
+def many_files(model: CompiledModel, names: Iterable[str], retained: object) -> Finding | None:
+    """Returns a warning if the state of `model` has files of too many batches. `names` are the files of one partition,
+    `retained` is what the target sets for `RETAINED`, None without a setting.
+    """
+    batches = {int(match[1]) for match in map(_VERSIONED.match, names) if match}
+    least = int(str(retained)) if str(retained).isdigit() else SPARK_RETAINS
+    if len(batches) < MANY_TIMES * least:
+        return None
+    return Finding(
+        "state-files",
+        f"the checkpoint of `{model.name}` keeps the state of {len(batches):,} batches",
+        f"Spark needs the last {least:,}, and removes older ones only while the query runs: its runs may be too short",
+        f"let the query run for a few minutes; if the number stays, begin a new checkpoint with `sqlstream run "
+        f"--full-refresh --select {model.name}`",
+        model.file.location,
+        Severity.WARNING,
+    )
 
 
 def state_finding(

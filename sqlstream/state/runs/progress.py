@@ -103,7 +103,7 @@ class BatchProgress:
     source and field; `new_types` has the types of those that `schema_changes: evolve` declares, by source as DDL.
     `quarantined_rows` counts the rows that data tests sent to the quarantine of the model. `core_ms` and `tasks` are
     the time that tasks of the query occupied a core since the previous batch, added up, and their number; `cores` is
-    what Spark had at the end. They are None if unknown.
+    what Spark had at the end; `longest_task_ms` is the time of the longest of these tasks. They are None if unknown.
 
     Has each figure of `FIGURES` under its name, except those of the query.
     """
@@ -132,6 +132,7 @@ class BatchProgress:
     core_ms: int | None = None
     tasks: int | None = None
     cores: int | None = None
+    longest_task_ms: int | None = None
 
     @property
     def violations(self) -> int:

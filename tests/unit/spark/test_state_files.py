@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from sqlstream.spark.storage.state_files import LZ4_MAGIC, torn_files
+from sqlstream.spark.storage.state_files import LZ4_MAGIC, many_files, torn_files
 
 END = LZ4_MAGIC + b"\x15" + bytes(12)
 
@@ -50,3 +52,16 @@ def test_incomplete_files_are_returned_newest_first(tmp_path: Path) -> None:
 def test_a_remote_folder_has_no_torn_files(tmp_path: Path) -> None:
     """A checkpoint on another file system has no torn files; only Spark's message is available."""
     assert list(torn_files(tmp_path / "none")) == []
+
+
+def test_files_of_too_many_batches_are_reported() -> None:
+    """Ten times as many batches as Spark needs are reported, whatever the number of files of each batch."""
+    model: Any = SimpleNamespace(name="sums", file=SimpleNamespace(location=None))
+    names = [f"{number}{kind}" for number in range(500) for kind in (".delta", ".snapshot", "_ab-1.changelog")]
+
+    found = many_files(model, names, "50")
+
+    assert found is not None
+    assert (found.code, "500 batches" in found.message) == ("state-files", True)
+    assert many_files(model, names, None) is None  # of Spark's 100
+    assert many_files(model, [*names, "schema", ".1.delta.crc"], "51") is None

@@ -27,4 +27,10 @@ def check_query(query: Query, faulty: Collection[str]) -> tuple[QueryProblem, ..
     return (*problems, *(problem for rule in STATE_RULES for problem in rule(query)))
 
 
-__all__ = ["check_query"]
+def endless_state(query: Query) -> tuple[QueryProblem, ...]:
+    """Returns where the state of a streaming query never shrinks (`unbounded-state`)."""
+    found = (problem for rule in STATE_RULES if state.ENDLESS in rule.codes for problem in rule(query))
+    return tuple(found)
+
+
+__all__ = ["check_query", "endless_state"]

@@ -12,7 +12,8 @@ from sqlstream.errors import Severity
 from sqlstream.project.types.data_types import Primitive
 from sqlstream.project.wording import quoted_list
 
-ALLOW = "-- sqlstream: allow unbounded-state because ..."
+ENDLESS = "unbounded-state"
+ALLOW = f"-- sqlstream: allow {ENDLESS} because ..."
 
 
 @query_rule("unavailable-value")
@@ -27,7 +28,7 @@ def delayed_changes(query: Query) -> Problems:
         )
 
 
-@operator_rule("unbounded-state", Aggregate, mode="update", severity=Severity.WARNING)
+@operator_rule(ENDLESS, Aggregate, mode="update", severity=Severity.WARNING)
 def endless_groups(_: Query, node: Aggregate) -> Problems:
     """In update mode the watermark removes groups from the state; without one the state keeps every group forever."""
     if not node.keys or node.children[0].columns is None:
@@ -59,7 +60,7 @@ def _add_watermark(node: Aggregate) -> str:
     return f"add {hint(time)} after SELECT and group by window({time}, {DELAY}) too"
 
 
-@query_rule("unbounded-state", severity=Severity.WARNING)
+@query_rule(ENDLESS, severity=Severity.WARNING)
 def endless_joins(query: Query) -> Problems:
     """A join of streams keeps each row until the other side's watermark shows that it can no longer match."""
     unclear = query.below(lambda hints: hints.may_bound)
@@ -108,7 +109,7 @@ def repeated_state(query: Query) -> Problems:
         )
 
 
-@operator_rule("unbounded-state", Deduplicate, severity=Severity.WARNING)
+@operator_rule(ENDLESS, Deduplicate, severity=Severity.WARNING)
 def endless_duplicates(_: Query, node: Deduplicate) -> Problems:
     """Without a watermark, a deduplication keeps the key of every row forever."""
     if node.within is False:
