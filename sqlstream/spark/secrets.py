@@ -23,6 +23,11 @@ class Secrets:
         self._values = {name: value for name, value in env.items() if name.startswith(SECRET_PREFIX)}
         self._masked = frozenset(piece for value in self._values.values() for piece in _pieces(value))
 
+    def only(self, names: Iterable[str]) -> Secrets:
+        """Returns those with one of the `names`."""
+        wanted = set(names)
+        return Secrets({name: value for name, value in self._values.items() if name in wanted})
+
     def resolve(self, value: OptionValue) -> str:
         """Returns the option's text with its secrets. Raises: KeyError for a secret that is not set; see `missing`."""
         if isinstance(value, str):

@@ -5,6 +5,7 @@ in a Python process which the server starts for the query.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,8 +16,9 @@ from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.origins import ORIGIN
 from sqlstream.compiler.rewrite.data_tests import ERRORS
 from sqlstream.project.files.paths import escaped
+from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.reading.python_code import add_archive, shipped_archive
-from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.micro_batches import BatchWriter, SinkTarget, column_of
 from sqlstream.spark.writing.outputs import checked_rows
@@ -40,6 +42,12 @@ class BatchOutputs:
     quarantine: CompiledModel | None = None
     quarantine_path: str | None = None
     released: str | None = None
+
+    @property
+    def options(self) -> list[Mapping[str, OptionValue]]:
+        """The options of all sinks to which a batch goes."""
+        beside = () if self.quarantine is None else self.quarantine.outputs
+        return [output.options for output in (*(output for output, _ in self.paths), *beside)]
 
     def writer(self, frame: DataFrame, secrets: Secrets) -> BatchWriter | None:
         """Returns the writer of the query's batches, None if Spark's own writer serves it. `frame` has the columns of a
@@ -75,7 +83,8 @@ class ServerFunction:
     """
 
     def __init__(self, outputs: BatchOutputs, secrets: Secrets) -> None:
-        self._outputs, self._secrets = outputs, secrets
+        self._outputs = outputs
+        self._secrets = secrets.only(name for each in outputs.options for name in secret_names(each.values()))
         self._python = shipped_archive()
         self._session = ""
         self._writer: BatchWriter | None = None
@@ -89,10 +98,11 @@ class ServerFunction:
         """Writes the batch `number`. Raises: any error, which ends the query."""
         session = str(rows.sparkSession.session_id)  # type: ignore[attr-defined]
         if self._writer is None or session != self._session:
-            self._writer, self._session = self._outputs.writer(rows, self._secrets), session
-            if self._writer is None:
+            writer = self._outputs.writer(rows, self._secrets)
+            if writer is None:
                 raise ValueError("Spark's own writer should write this query")
-            self._writer.open()
+            writer.open()
+            self._writer, self._session = writer, session
         storage, checkpoint = storage_for(self._outputs.checkpoint, rows.sparkSession)
         query_id = json.loads(storage.read_text(f"{checkpoint}/metadata") or "{}")["id"]
         self._writer.write(rows, self._outputs.target(rows, self._secrets).batch(number, query_id))

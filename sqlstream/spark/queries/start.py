@@ -83,9 +83,11 @@ class StartOrder:
 
 
 def start_query(order: StartOrder, secrets: Secrets, writer: BatchWriter | None = None) -> StreamingQuery:
-    """Starts the query and returns it. With a `writer`, that one gets its batches instead of its sinks. Raises:
-    FindingsError, Spark's errors.
+    """Starts the query and returns it. With a `writer`, that one gets its batches instead of its sinks; over Spark
+    Connect there can be none. Raises: FindingsError, ValueError, Spark's errors.
     """
+    if writer is not None and order.server is not None:
+        raise ValueError("a server cannot call a writer of this process")
     query = order.query
     # the FAIR scheduler gives each pool its share of the cores
     set_pool(query.frame.sparkSession, query.model.config.pool or query.model.name)
@@ -152,8 +154,8 @@ def _frame_to_write(target: SinkTarget, batches: BatchWriter | None, table: Form
 def _start_batches(
     writer: DataStreamWriter, batches: BatchWriter, target: SinkTarget, order: StartOrder
 ) -> StreamingQuery:
-    """Starts a query whose micro-batches sqlstream writes. Over Connect: a process of the server writes them, without a
-    look at the lock, because the next run first ends the session. Raises: FindingsError, Spark's errors.
+    """Starts a query whose micro-batches sqlstream writes. Over Connect: a process of the server writes them, which
+    does not check the lock, because the next run first ends the session. Raises: FindingsError, Spark's errors.
     """
     batches.open()
     if order.server is not None:
@@ -183,14 +185,15 @@ def _start_on_server(writer: DataStreamWriter, target: SinkTarget, order: StartO
             f"`{target.model.name}` cannot run over Spark Connect: sqlstream writes each batch to sink "
             f"`{target.output.sink}` in a process of the server",
             f"the server reports: {reason}",
-            f"install sqlstream {__version__} for the Python of the server, or use a target with a master",
+            f"install sqlstream {__version__}, and what python/ imports, for the Python of the server; or use a target "
+            "with a master",
             target.model.location_of("sink"),
         )
         raise FindingsError([finding]) from error
 
 
-_NOT_INSTALLED = re.compile(rf"No module named '(?!python)|{OTHER_VERSION}")
-"""Words in the error of a server on which sqlstream, or a package that it needs, is not installed."""
+_NOT_INSTALLED = re.compile(rf"No module named '|{OTHER_VERSION}")
+"""Words in the error of a server on which sqlstream, or a package that python/ imports, is not installed."""
 
 
 def _start_python(writer: DataStreamWriter, query: PreparedQuery) -> StreamingQuery:
