@@ -13,7 +13,7 @@ CONNECT ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models pytho
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check cluster connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-observers bench-plan bench-run bench-small-files bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check cluster connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -88,6 +88,15 @@ bench-small-files: .venv/ready .venv41/ready
 # The time of batches in a run with the page, metrics and alerts on, beside one without, five times in turns; takes 15 minutes.
 bench-observers: .venv/ready
 	$(BIN)/python -m benchmarks.bench_observers $(BENCH)
+
+# Seconds for plan, start and status of a run with 10, 50 and 200 endless queries, its memory and threads; takes ten minutes.
+bench-many: .venv/ready
+	$(BIN)/python -m benchmarks.bench_many $(BENCH)
+
+# One query with 20,000,000 keys in RocksDB for two hours: memory, checkpoint, batches, and the time to recover from kill -9.
+# BENCH="--minutes 5 --keys 2000000" is a short form. The figures and a plot are in target/soak/.
+bench-soak: .venv/ready
+	$(BIN)/python -m benchmarks.bench_soak $(BENCH)
 
 # What `sqlstream test` takes beside the same cases by hand and beside dbt; takes an hour, nearly all of it by hand.
 bench-test: .venv/ready .venv-dbt/ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -94,6 +95,29 @@ def _add_sample(memory: Memory, pids: Sequence[int]) -> None:
     memory.resident.append(sum(map(_resident, pids)) / KIB_PER_MB)
     if len(memory.resident) % SAMPLES_PER_COLLECTION == 0:
         memory.live.append(max(map(_live, pids)) / KIB_PER_MB)
+
+
+def resident_memory(pid: int) -> float:
+    """Returns the memory of a process with all its child processes, in MB."""
+    return sum(map(_resident, _below(pid))) / KIB_PER_MB
+
+
+def cpu_seconds(pid: int) -> float:
+    """Returns the seconds of the CPU that a process and all its child processes have used."""
+    ticks = 0
+    for each in _below(pid):
+        try:
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])  # utime and stime, see proc(5)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def thread_count(pid: int) -> int:
+    """Returns the number of threads of a process with all its child processes."""
+    counts = (len(list(Path(f"/proc/{each}/task").iterdir())) for each in _below(pid) if Path(f"/proc/{each}").exists())
+    return sum(counts)
 
 
 def _live(pid: int) -> int:

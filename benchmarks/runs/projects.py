@@ -11,8 +11,8 @@ MODELS = Path(__file__).with_name("models")
 
 PROJECT = """name: bench
 version: 1.0.0
-targets: {{local: {{master: "local[*]", storage: store, threads: {threads}, spark: {{{spark}}}}}}}
-models: {{+trigger: available_now, +sink: {sink}}}
+targets: {{local: {{master: "local[*]", storage: store, threads: {threads}, max_streams: 1000, spark: {{{spark}}}}}}}
+models: {{+trigger: {trigger}, +sink: {sink}}}
 """
 
 SOURCES = """version: 2
@@ -94,6 +94,7 @@ def write_project(
     threads: int = 8,
     spark: Mapping[str, str] | None = None,
     properties: str = "",
+    trigger: str = "available_now",
 ) -> Path:
     """Writes a project over the rows in `data`, and returns its folder. `models` are files of models/ by name, `spark`
     are the target's settings, `properties` those of the models as YAML.
@@ -102,7 +103,7 @@ def write_project(
     shutil.copytree(ROOT / "macros", folder / "macros")
     shutil.copy(ROOT / "models/cloudtrail/cloudtrail_schema.ddl", folder / "models")
     settings = ", ".join(f"{name}: '{value}'" for name, value in (spark or {}).items())
-    (folder / "project.yml").write_text(PROJECT.format(threads=threads, sink=sink, spark=settings))
+    (folder / "project.yml").write_text(PROJECT.format(threads=threads, sink=sink, spark=settings, trigger=trigger))
     (folder / "sources.yml").write_text(SOURCES.format(data=data))
     (folder / "sinks.yml").write_text(SINKS)
     if properties:

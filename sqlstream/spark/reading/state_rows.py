@@ -45,8 +45,15 @@ def stores_of(session: SparkSession, checkpoint: str) -> tuple[StateStore, ...]:
     return tuple(StateStore(int(row[0]), str(row[1]), str(row[2])) for row in dict.fromkeys(map(tuple, rows)))
 
 
+REPORTS_SNAPSHOTS = "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag"
+"""With this setting, a state store in RocksDB reports its snapshots to the coordinator of state stores. Spark 4.1 also
+does so when it only reads one, and fails if no query has run, because then there is no coordinator.
+"""
+
+
 def read_store(session: SparkSession, checkpoint: str, store: StateStore) -> DataFrame:
     """Returns the rows of a store after the last committed batch: `key`, `value` and `partition_id`."""
+    session.conf.set(REPORTS_SNAPSHOTS, "false")
     reader = session.read.format("statestore").option("operatorId", store.operator)
     return reader.option("storeName", store.name).load(checkpoint)
 
