@@ -19,11 +19,16 @@ from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.spark.jvm.java import java_path
 from tests.services.service_process import LOOK_SECONDS, LOOPBACK, START_SECONDS, ServiceProcess, free_ports
 
-_SERVERS = Jar(
-    "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
-    "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c",
+_SERVERS = (
+    Jar(
+        "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
+        "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c",
+    ),
+    Jar("org.bouncycastle:bcprov-jdk18on:1.82", "14cde2fdfaa8890480a8e5b67aceef0c90f96682c1e23c133bafdc9e0b3255ce"),
+    Jar("org.bouncycastle:bcpkix-jdk18on:1.82", "bdc723e20834832ac6af136cb5b5ff05e43b71d4fa151cc6510d9212ee086e63"),
+    Jar("org.bouncycastle:bcutil-jdk18on:1.82", "4420691958ad1c0ba275a6d6d8a6317adbdbdc9277055b6a72aa89c88cda8c7d"),
 )
-"""Hadoop's servers, in the version of Hadoop that Spark 4.3 has."""
+"""Hadoop's servers, in the version of Hadoop that Spark 4.3 has, and what YARN's resource manager also needs."""
 
 _PACKAGE = "org.apache.hadoop.hdfs.server"
 
@@ -45,30 +50,38 @@ class Hdfs:
 
 def start_hdfs(folder: Path, env: Mapping[str, str] = os.environ) -> Hdfs:
     """Starts a file system with its data in `folder`. Downloads its jar into the user's cache if it is missing."""
-    java, cache = java_path(env), cache_folder(env)
-    if java is None or cache is None:
-        raise RuntimeError("HDFS needs Java and a folder for a cache")
     names, web, data = free_ports(3)
     uri = f"hdfs://{LOOPBACK}:{names}"
     for file in ("core-site.xml", "hdfs-site.xml"):
-        (folder / file).write_text(_settings(folder, uri, web, data), encoding="utf-8")
-    jar = fetch_jar(_SERVERS, cache / "jars", [Repository()], lambda *_: None)
-    class_path = os.pathsep.join([str(folder), str(jar), str(Path(pyspark.__file__).parent / "jars/*")])
-    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
-    name_node = f"{_PACKAGE}.namenode.NameNode"
-    subprocess.run([*command, name_node, "-format"], capture_output=True, check=True)
-    nodes = (
-        ServiceProcess([*command, name_node], names, folder / "names.log"),
-        ServiceProcess([*command, f"{_PACKAGE}.datanode.DataNode"], data, folder / "data.log"),
-    )
+        write_settings(folder / file, _settings(folder, uri, web, data))
+    name_node = java_server(folder, f"{_PACKAGE}.namenode.NameNode", names, env)
+    subprocess.run([*name_node.command, "-format"], capture_output=True, check=True)
+    nodes = (name_node, java_server(folder, f"{_PACKAGE}.datanode.DataNode", data, env))
     for node in nodes:
         node.start()
     _wait_for_data_node(web)
     return Hdfs(uri, nodes)
 
 
-def _settings(folder: Path, uri: str, web: int, data: int) -> str:
-    settings = {
+def java_server(folder: Path, name: str, port: int, env: Mapping[str, str] = os.environ) -> ServiceProcess:
+    """Returns one of Hadoop's servers, by its main class, with the settings and the log in `folder`; it is not started."""
+    java, cache = java_path(env), cache_folder(env)
+    if java is None or cache is None:
+        raise RuntimeError("Hadoop's servers need Java and a folder for a cache")
+    jars = [str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None)) for jar in _SERVERS]
+    class_path = os.pathsep.join([str(folder), *jars, str(Path(pyspark.__file__).parent / "jars/*")])
+    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, name]
+    return ServiceProcess(command, port, folder / f"{name.rpartition('.')[2]}.log")
+
+
+def write_settings(file: Path, settings: Mapping[str, object]) -> None:
+    """Writes settings of Hadoop."""
+    lines = [f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()]
+    file.write_text("\n".join(["<configuration>", *lines, "</configuration>\n"]), encoding="utf-8")
+
+
+def _settings(folder: Path, uri: str, web: int, data: int) -> Mapping[str, object]:
+    return {
         "fs.defaultFS": uri,
         "dfs.replication": 1,
         "dfs.namenode.name.dir": folder / "names",
@@ -78,8 +91,6 @@ def _settings(folder: Path, uri: str, web: int, data: int) -> str:
         "dfs.datanode.http.address": f"{LOOPBACK}:0",
         "dfs.datanode.ipc.address": f"{LOOPBACK}:0",
     }
-    lines = [f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()]
-    return "\n".join(["<configuration>", *lines, "</configuration>\n"])
 
 
 def _wait_for_data_node(web: int) -> None:
