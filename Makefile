@@ -13,7 +13,7 @@ CONNECT ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models pytho
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check cluster connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check cluster yarn connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -31,6 +31,11 @@ spark: .venv/ready archive
 cluster: .venv/ready archive
 	$(BIN)/python -m pytest tests/spark/test_two_workers.py tests/spark/test_standalone_cluster.py
 	SQLSTREAM_TEST_CLUSTER=standalone $(BIN)/python -m pytest -m "smoke or not slow" $(CLUSTER)
+
+# The same on YARN with two nodes. The tests of test_yarn.py have their data on HDFS, the others files of this machine.
+yarn: .venv/ready archive
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_yarn.py tests/spark/test_hdfs.py
+	SQLSTREAM_TEST_CLUSTER=yarn $(BIN)/python -m pytest -m "smoke or not slow" $(CLUSTER)
 
 # The same for a server of Spark Connect, with ten kills of runs and servers, and ten broken connections.
 connect: .venv/ready

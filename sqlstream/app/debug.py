@@ -38,6 +38,9 @@ NOT_RESOLVED = "unresolved dependency"
 EXECUTOR_SECONDS = 60.0
 """How long to wait for the first executor. A run waits for ten minutes, in which Kubernetes can pull an image."""
 
+YARN_SECONDS = 180.0
+"""How long to wait for YARN to start an application. Spark may first copy its jars."""
+
 CLOCK_SECONDS = 1.0
 """A clock that differs by this much is an error: processing time and lag are compared across machines."""
 
@@ -171,7 +174,7 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
     jars = ", ".join([*needed_connectors(loaded.compiled), *loaded.compiled.project.target.packages])
     secrets, began = Secrets(env), time.monotonic()
     try:
-        with spark_session(loaded, secrets, over_connect=True) as runtime:
+        with spark_session(loaded, secrets, over_connect=True, patience=YARN_SECONDS) as runtime:
             seconds = time.monotonic() - began
             is_cluster = runtime.cluster is not None and runtime.connect is None
             cluster = list(_cluster(loaded, runtime.session, secrets)) if is_cluster else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -9,7 +10,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import pyspark
 
@@ -37,10 +39,35 @@ _LIVE_NODES = "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
 
 @dataclass(frozen=True)
 class Hdfs:
-    """A running HDFS: its URI, and its processes."""
+    """A running HDFS: its URI, the address of WebHDFS, and its processes: the name node and a data node."""
 
     uri: str
+    web: str
     nodes: tuple[ServiceProcess, ...]
+
+    def names(self, path: str) -> list[str]:
+        """Returns the names in a folder."""
+        with urlopen(f"{self.web}{quote(path)}?op=LISTSTATUS") as answer:
+            return [status["pathSuffix"] for status in json.load(answer)["FileStatuses"]["FileStatus"]]
+
+    def read(self, path: str) -> bytes:
+        """Returns the content of a file."""
+        with urlopen(f"{self.web}{quote(path)}?op=OPEN") as answer:
+            return bytes(answer.read())
+
+    def write(self, path: str, content: bytes) -> None:
+        """Writes a new file, and creates its folders. It is there under its name only when it is complete."""
+        aside = f"{path.rpartition('/')[0]}/.aside"
+        with urlopen(self._put(aside, "op=CREATE&noredirect=true")) as answer:
+            place = json.load(answer)["Location"]
+        with urlopen(Request(place, content, method="PUT", headers={"Content-Type": "application/octet-stream"})):
+            pass
+        with urlopen(self._put(aside, f"op=RENAME&destination={quote(path)}")) as answer:
+            assert json.load(answer)["boolean"]
+
+    def _put(self, path: str, query: str) -> Request:
+        # the user of the processes that run sqlstream, who owns the files
+        return Request(f"{self.web}{quote(path)}?{query}&user.name={getpass.getuser()}", method="PUT")
 
     def stop(self) -> None:
         """Stops the servers."""
@@ -60,7 +87,7 @@ def start_hdfs(folder: Path, env: Mapping[str, str] = os.environ) -> Hdfs:
     for node in nodes:
         node.start()
     _wait_for_data_node(web)
-    return Hdfs(uri, nodes)
+    return Hdfs(uri, f"http://{LOOPBACK}:{web}/webhdfs/v1", nodes)
 
 
 def java_server(folder: Path, name: str, port: int, env: Mapping[str, str] = os.environ) -> ServiceProcess:
@@ -84,6 +111,7 @@ def _settings(folder: Path, uri: str, web: int, data: int) -> Mapping[str, objec
     return {
         "fs.defaultFS": uri,
         "dfs.replication": 1,
+        "dfs.namenode.safemode.extension": 0,  # after a restart it otherwise refuses to write for 30 seconds
         "dfs.namenode.name.dir": folder / "names",
         "dfs.datanode.data.dir": folder / "data",
         "dfs.namenode.http-address": f"{LOOPBACK}:{web}",

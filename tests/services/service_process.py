@@ -60,6 +60,12 @@ class ServiceProcess:
         """Whether the server has been started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The number of the process; it has been started."""
+        assert self._process is not None
+        return self._process.pid
+
     def pause(self) -> None:
         """Freezes the server: connections hang, as on a machine that does not answer."""
         assert self._process is not None

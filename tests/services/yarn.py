@@ -20,8 +20,16 @@ from tests.services.service_process import LOOK_SECONDS, LOOPBACK, START_SECONDS
 
 _PACKAGE = "org.apache.hadoop.yarn.server"
 
-LOCAL_JARS = f"local:{Path(pyspark.__file__).parent}/jars/*"
-"""The value of `spark.yarn.jars` that uses the Spark of this machine: otherwise each start copies 400 MB to HDFS."""
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+SMALL = {
+    # the Spark of this machine: otherwise each start copies 400 MB to HDFS
+    "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
+    "spark.executor.memory": "512m",
+    "spark.yarn.am.memory": "512m",
+    **dict.fromkeys(("spark.yarn.am.extraJavaOptions", "spark.executor.extraJavaOptions"), _SHORT_LIVED),
+}
+"""Settings of Spark with which applications start fast, and need little memory."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,17 @@ class Yarn:
         """Returns what YARN knows of the applications in `states` such as `RUNNING`, of all without one."""
         answer = _ask(self.web, f"apps?states={','.join(states)}")["apps"]
         return answer["app"] if answer else []
+
+    def with_local_files(self, folder: Path) -> dict[str, str]:
+        """Returns the variables with which applications use YARN, but this machine's files for paths without a scheme.
+        Writes their settings to a new `folder`.
+        """
+        folder.mkdir()
+        shutil.copy(self.conf / "yarn-site.xml", folder)
+        write_settings(folder / "core-site.xml", {"fs.defaultFS": "file:///"})
+        settings = {**SMALL, "spark.yarn.stagingDir": f"{self.hdfs.uri}/staging"}
+        (folder / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+        return {"HADOOP_CONF_DIR": str(folder), "SPARK_CONF_DIR": str(folder)}
 
 
 @contextmanager

@@ -33,12 +33,14 @@ from sqlstream.spark.jvm.session import SHORT_LIVED_JVM
 from sqlstream.state.runs.events import QueryResult, RunEvent
 from tests.services.connect_server import start_connect
 from tests.services.database_server import DatabaseServer, NotInstalledError
+from tests.services.hdfs import Hdfs
 from tests.services.kafka_broker import KafkaBroker, start_kafka
 from tests.services.kafka_topics import Topic, create_topic
 from tests.services.mariadb import start_mariadb
 from tests.services.postgres import start_postgres
 from tests.services.s3 import S3, start_s3
 from tests.services.spark_cluster import SparkCluster, spark_cluster
+from tests.services.yarn import yarn_cluster
 
 LONGEST_WAIT_SECONDS = 120
 """A run without output for this long counts as stuck. No test depends on a shorter time."""
@@ -67,6 +69,10 @@ LOCAL_ONLY = {
         "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
         "test_quarantine.py": "its sinks are SQLite files",
     },
+    "yarn": {
+        "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
+        "test_quarantine.py": "its sinks are SQLite files",
+    },
     "connect": {
         "test_an_error_has_the_line_of_the_model": "a server finds the error after the function has returned",
         "test_one_function_writes_several_batch_models": "rows that nobody has read count as 0 there",
@@ -74,7 +80,7 @@ LOCAL_ONLY = {
         "test_spark_itself_refuses_a_pandas_aggregate_over_a_stream": "it asks the session of this process",
     },
 }
-"""The files of tests, and tests, that `make cluster` and `make connect` leave out, each with the reason."""
+"""The files of tests, and tests, that `make cluster`, `make yarn` and `make connect` leave out, each with the reason."""
 
 
 class CommandProcess(subprocess.Popen[str]):
@@ -107,7 +113,7 @@ def _stack(pid: int) -> str:
 
 @dataclass
 class ClusterSuite:
-    """The cluster or the server on which `make cluster` or `make connect` runs the projects of these tests. `spark` is the
+    """The cluster or the server on which `make cluster`, `make yarn` or `make connect` runs the projects of these tests. `spark` is the
     key of a target with its address; if it is empty, the projects stay as they are. `moved_tests` are the tests with a
     project on it.
     """
@@ -125,7 +131,7 @@ class ClusterSuite:
 
 SUITE = ClusterSuite()
 CLUSTER_SUITE = "SQLSTREAM_TEST_CLUSTER"
-"""The variable with which `make cluster` and `make connect` move the projects of the fixtures."""
+"""The variable with which `make cluster`, `make yarn` and `make connect` move the projects of the fixtures."""
 LOCAL_TARGET = "master: 'local[2]', storage: store"
 
 
@@ -291,8 +297,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _suite_on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Moves the projects of all tests to a cluster of two workers, which can run several projects at a time, or to a
-    server of Spark Connect.
+    """Moves the projects of all tests to a cluster with two workers or nodes, which can run several projects at a time, or
+    to a server of Spark Connect.
     """
     kind = os.environ.get(CLUSTER_SUITE)
     if kind == "connect":
@@ -304,6 +310,12 @@ def _suite_on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         os.environ["PYSPARK_PYTHON"] = sys.executable
         with spark_cluster(tmp_path_factory.mktemp("suite"), applications=3) as started:
             SUITE.spark = f"master: '{started.master}'"
+            yield
+    elif kind == "yarn":
+        folder = tmp_path_factory.mktemp("suite")
+        with yarn_cluster(folder, memory=6144) as yarn:
+            os.environ.update(yarn.with_local_files(folder / "here"), PYSPARK_PYTHON=sys.executable)
+            SUITE.spark = "master: yarn"
             yield
     else:
         yield
@@ -353,20 +365,30 @@ def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
     import pyarrow.parquet as pq
 
     def read(folder: Path) -> list[dict[str, Any]]:
-        logs = sorted(
-            (path for path in (folder / "_spark_metadata").iterdir() if path.name[0].isdigit()),
-            key=lambda path: int(path.name.split(".")[0]),
-        )
-        compacted = [index for index, log in enumerate(logs) if log.suffix == ".compact"]
-        names: list[Path] = []
-        for log in logs[max(compacted, default=0) :]:
-            names += [
-                Path(json.loads(line)["path"].removeprefix("file://")) for line in log.read_text().splitlines()[1:]
-            ]
+        logs = {log.name: log.read_text() for log in (folder / "_spark_metadata").iterdir() if log.name[0].isdigit()}
+        names = [Path(path.removeprefix("file://")) for path in listed_files(logs)]
         assert all(name.is_relative_to(folder) for name in names)  # Spark does not read others
         return [row | _partition(name) for name in names for row in pq.read_table(name, partitioning=None).to_pylist()]
 
     return read
+
+
+def listed_files(logs: Mapping[str, str]) -> list[str]:
+    """Returns the paths of the files that Spark reads of a file sink, from the texts in its log by their names."""
+    in_order = sorted(logs, key=lambda name: int(name.partition(".")[0]))
+    compacted = [index for index, name in enumerate(in_order) if name.endswith(".compact")]
+    current = in_order[max(compacted, default=0) :]
+    return [json.loads(line)["path"] for name in current for line in logs[name].splitlines()[1:]]
+
+
+def rows_on_hdfs(hdfs: Hdfs, folder: str) -> list[dict[str, Any]]:
+    """Returns the rows of a file sink with its output in a folder of HDFS, as Spark reads them."""
+    import pyarrow.parquet as pq
+
+    log = f"{folder}/_spark_metadata"
+    logs = {name: hdfs.read(f"{log}/{name}").decode() for name in hdfs.names(log) if name[0].isdigit()}
+    paths = (path.removeprefix(hdfs.uri) for path in listed_files(logs))
+    return [row for path in paths for row in pq.read_table(io.BytesIO(hdfs.read(path))).to_pylist()]
 
 
 def _partition(file: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tests.services.s3 import BUCKET, PASSWORD, S3
 from tests.spark.changes.matrix import MATRIX, SMOKE
 from tests.spark.changes.outcomes import described
 from tests.spark.changes.worlds import judge
-from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, order_rows
+from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, listed_files, order_rows
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
@@ -55,12 +55,11 @@ def rows_in(s3: S3, output: str) -> list[dict[str, Any]]:
     """Returns the rows that the log of a file sink lists, as Spark reads them. `output` is below the bucket."""
     folder, files = f"{BUCKET}/{output}/_spark_metadata", s3.files
     logs = {name: files.open_input_stream(f"{folder}/{name}").read().decode() for name in s3.names(folder[8:])}
-    compacted = max((int(name.split(".")[0]) for name in logs if name.endswith(".compact")), default=-1)
-    read = [
-        text for name, text in logs.items() if int(name.split(".")[0]) > compacted or name == f"{compacted}.compact"
+    return [
+        row
+        for path in listed_files(logs)
+        for row in pq.read_table(path.removeprefix("s3a://"), filesystem=files).to_pylist()
     ]
-    paths = [json.loads(line)["path"] for text in read for line in text.splitlines()[1:]]
-    return [row for path in paths for row in pq.read_table(path.removeprefix("s3a://"), filesystem=files).to_pylist()]
 
 
 def ids_in(s3: S3, output: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ def spark_session(
     console_to_stderr: bool = True,
     classes: tuple[str, ...] = (),
     over_connect: bool = False,
+    patience: float = math.inf,
 ) -> Iterator[SparkRuntime]:
     """Starts Spark with the connectors of `nodes` (unique ids, also of sources; default: all models), and stops it at
     the end. `notice` is passed to `notify` before the start.
@@ -51,8 +53,8 @@ def spark_session(
     `purpose` is that of the JVM of a run, whose managed tables are in the target's storage. By default the task is
     short, and its tables are in a temporary folder. With `console_to_stderr`, console sinks print to stderr: stdout is
     for the result of the command. `classes` are initialized while Spark starts. With `over_connect`, the target can
-    have `remote`: the command then gets sessions on a Spark Connect server, which has Java and managed tables.
-    Raises: FindingsError, StopRequestedError.
+    have `remote`: the command then gets sessions on a Spark Connect server, which has Java and managed tables. A wait
+    for YARN ends after `patience` seconds. Raises: FindingsError, StopRequestedError.
     """
     env, project = loaded.compiled.options.env, loaded.compiled.project
     is_submitted = SUBMITTED in env
@@ -68,7 +70,8 @@ def spark_session(
             warehouse = join(storage_base(loaded), "warehouse")
         else:
             made = tempfile.TemporaryDirectory(prefix="sqlstream-", ignore_cleanup_errors=True)
-            warehouse = stack.enter_context(made)
+            # the scheme, because other paths can be on HDFS by default
+            warehouse = f"file:{stack.enter_context(made)}"
         launch = SparkLaunch(
             f"sqlstream {project.name}",
             warehouse,
@@ -78,6 +81,9 @@ def spark_session(
             classes=classes,
             connectors=connectors,
             is_submitted=is_submitted,
+            notify=notify,
+            check=signals.check if signals is not None else lambda: None,
+            patience=patience,
         )
         runtime = _start(loaded, secrets, launch)
         stack.callback(stop_spark, runtime)

@@ -52,7 +52,12 @@ class Target(TargetDocument):
         """Whether all of Spark runs on this machine: `local`, `local[4]`, or the workers of `local-cluster[2,1,1024]`.
         Only for targets without `remote`.
         """
-        return re.match(r"local($|\[|-cluster\[)", self.master) is not None
+        return is_local_master(self.master)
+
+
+def is_local_master(master: str) -> bool:
+    """Returns whether all of Spark runs on this machine with this `master`."""
+    return re.match(r"local($|\[|-cluster\[)", master) is not None
 
 
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)

@@ -72,15 +72,32 @@ class SeedContent:
 def seed_content(root: Path, path: str, delimiter: str, checksum: str) -> SeedContent | None:  # noqa: ARG001 - the key
     """Returns the rows of the seed at `path`, None if it cannot be read any more. `checksum` is that of its text."""
     try:
-        csv = CsvText(ProjectFiles(root).read_exactly(path), delimiter)
+        text = ProjectFiles(root).read_exactly(path)
     except FindingsError:
         return None
-    found = [tuple(_value(value) for value in csv.values(row)) for row in csv.rows()]
+    found = _all_rows(text, delimiter)
     header, rows = found[0] if found else (), found[1:]
     columns = zip(*rows, strict=False) if rows else [()] * len(header)
     digests = {str(name): _digest(values) for name, values in zip(header, columns, strict=False)}
-    is_small = len(rows) <= KEPT_SEED_ROWS and len(csv.text) <= KEPT_SEED_LENGTH
+    is_small = len(rows) <= KEPT_SEED_ROWS and len(text) <= KEPT_SEED_LENGTH
     return SeedContent(len(rows), digests, tuple(rows) if is_small else None)
+
+
+def seed_rows(root: Path, seed: Seed) -> list[tuple[str | None, ...]]:
+    """Returns the text of each value below the header, None for a missing one, as Spark reads the file.
+
+    Raises: FindingsError if the file can no longer be read, or no longer has the seed's header.
+    """
+    found = _all_rows(ProjectFiles(root).read_exactly(seed.path), seed.delimiter)
+    if not found or found[0] != seed.header or any(len(row) != len(seed.header) for row in found):
+        why = "it is not the file that was checked before Spark started"
+        raise FindingsError([Finding("seed-syntax", "the seed has changed", why, "start again", seed.location)])
+    return found[1:]
+
+
+def _all_rows(text: str, delimiter: str) -> list[tuple[str | None, ...]]:
+    csv = CsvText(text, delimiter)
+    return [tuple(_value(value) for value in csv.values(row)) for row in csv.rows()]
 
 
 def _value(value: Value) -> str | None:

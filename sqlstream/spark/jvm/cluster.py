@@ -41,6 +41,9 @@ EXECUTORS = "spark.executor.instances"
 CORES_PER_EXECUTOR = "spark.executor.cores"
 MAX_CORES = "spark.cores.max"
 
+DEFAULT_EXECUTORS, DEFAULT_CORES_PER_EXECUTOR = "2", "1"
+"""Spark's defaults on YARN and Kubernetes. On a standalone cluster, the master decides."""
+
 
 def cores_of(session: SparkSession) -> int:
     """Returns the number of cores of all registered executors, or of the driver on a local master."""
@@ -164,6 +167,9 @@ def _choose_for_dynamic_allocation(executors: str, cores_per_executor: str) -> P
 def _expected_cores(setting: Callable[[str], str]) -> int | None:
     """Returns the number of cores that the settings request, None if the cluster decides."""
     most, executors, each = (setting(name) for name in (MAX_CORES, EXECUTORS, CORES_PER_EXECUTOR))
+    if setting("spark.master").startswith(("yarn", "k8s://")):
+        # they start executors one by one, so the first one is not all
+        executors, each = executors or DEFAULT_EXECUTORS, each or DEFAULT_CORES_PER_EXECUTOR
     if executors.isdigit() and each.isdigit():
         return int(executors) * int(each)
     return int(most) if most.isdigit() else None

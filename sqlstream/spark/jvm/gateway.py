@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from sqlstream.project.configuration.target import is_local_master
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.connect import is_server_gone
 
@@ -43,6 +44,11 @@ LEAST_LONG = 2**31
 def is_connect(session: SparkSession) -> bool:
     """Returns whether `session` is on a Spark Connect server: then this process has no JVM."""
     return not isinstance(session, SparkSession)
+
+
+def runs_here(session: SparkSession) -> bool:
+    """Returns whether all of Spark runs on this machine, so that it sees the project's folder. Over Connect: no."""
+    return not is_connect(session) and is_local_master(str(session.sparkContext.master))
 
 
 def analysed(frame: DataFrame) -> DataFrame:

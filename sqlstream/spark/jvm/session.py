@@ -11,14 +11,18 @@ import os
 import re
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -27,11 +31,11 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import EXTENSIONS
 from sqlstream.project.secret_text import OptionValue
-from sqlstream.spark.jvm.cluster import PARTITIONS, ClusterDefault
+from sqlstream.spark.jvm.cluster import NOTICE_SECONDS, PARTITIONS, POLL_SECONDS, ClusterDefault
 from sqlstream.spark.jvm.connect import CONNECT_MODE, PATIENCE, PATIENCE_SECONDS, ConnectSessions, refused_settings
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
-from sqlstream.spark.jvm.launch import JARS, end_jvm_without, environment, forget_jvm, launch_jvm
+from sqlstream.spark.jvm.launch import JARS, end_jvm, end_jvm_without, environment, forget_jvm, launch_jvm
 from sqlstream.spark.jvm.state_store import IS_BOUNDED, PROVIDER, ROCKSDB, memory_settings
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.spark_settings import OWN_DEFAULTS
@@ -62,6 +66,18 @@ Java's default for both compilers.
 JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 
 EXECUTOR_PYTHON = "spark.pyspark.python"
+
+YARN = "yarn"
+"""The master of YARN."""
+
+HADOOP_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+NO_HADOOP = "YARN is found by Hadoop's settings, and the variable HADOOP_CONF_DIR is not set"
+NO_HADOOP_FIX = "set it to the folder with yarn-site.xml and core-site.xml: export HADOOP_CONF_DIR=/etc/hadoop/conf"
+
+NO_CONTAINER_FIX = (
+    "free memory in the queue, or set another one (spark.yarn.queue); if YARN does not answer at all, check "
+    "yarn.resourcemanager.address in the folder HADOOP_CONF_DIR"
+)
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _OPTIONS_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
@@ -179,7 +195,8 @@ class SparkLaunch:
     console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
     options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
     `executor_options` are settings with the JVM options of executors. With `is_submitted`, `spark-submit` has started
-    the JVM of this process, with all settings and jars.
+    the JVM of this process, with all settings and jars. A wait for YARN is reported to `notify`, and
+    ends with what `check` raises, or with an error after `patience` seconds.
     """
 
     app_name: str
@@ -192,6 +209,9 @@ class SparkLaunch:
     connectors: SessionConnectors = NO_CONNECTORS
     executor_options: tuple[tuple[str, str], ...] = ()
     is_submitted: bool = False
+    notify: Callable[[str], None] = lambda _: None
+    check: Callable[[], None] = lambda: None
+    patience: float = math.inf
 
 
 def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkRuntime:
@@ -283,6 +303,11 @@ def _server_setting(target: Target, name: str) -> Finding:
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tuple[SparkSession, Collection[str]]:
     """Returns the session, and the names of the settings that sqlstream or the target set. Raises: FindingsError."""
+    starts_on_yarn = target.master == YARN and not launch.is_submitted
+    if starts_on_yarn and not _knows_yarn(os.environ):
+        raise FindingsError([_start_problem(target, NO_HADOOP, NO_HADOOP_FIX)])
+    if starts_on_yarn:
+        end_jvm()  # only a new JVM has what spark-submit prepares for YARN, such as PySpark for the executors
     end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
     settings = launch_settings(target, launch)
@@ -296,6 +321,8 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tup
 
     try:
         context = _start_context(conf, on_log, launch)
+    except TimeoutError as error:
+        raise FindingsError([_start_problem(target, str(error), NO_CONTAINER_FIX)]) from error
     except SPARK_ERRORS as error:
         raise FindingsError([_start_finding(target, error, log, secrets)]) from error
     with_secrets = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
@@ -309,6 +336,14 @@ def launch_settings(target: Target, launch: SparkLaunch) -> dict[str, str]:
     """Returns all settings with which the JVM of a run starts, without secrets."""
     settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
     return {**settings, **dict(launch.executor_options), JVM_OPTIONS: _jvm_options(launch, settings)}
+
+
+def _knows_yarn(env: Mapping[str, str]) -> bool:
+    """Returns whether Spark may have the settings of Hadoop. It accepts an empty variable, and then waits for a YARN on
+    this machine.
+    """
+    spark = env.get("SPARK_CONF_DIR") or str(Path(env.get("SPARK_HOME") or _find_spark_home()) / "conf")
+    return any(map(env.get, HADOOP_FOLDERS)) or Path(spark, "spark-env.sh").exists()
 
 
 def names_sources(session: SparkSession) -> bool:
@@ -346,19 +381,42 @@ def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: Spark
     gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, launch.console_to_stderr)  # noqa: SLF001
     if gateway is not None:
         initialize_classes(gateway, launch.classes)
+    if conf.get("spark.master") == YARN:
+        queue = conf.get("spark.yarn.queue", "default")
+        return _start_on_yarn(lambda: SparkContext(conf=conf, gateway=gateway), str(queue), launch)
     return SparkContext(conf=conf, gateway=gateway)
+
+
+def _start_on_yarn(start: Callable[[], SparkContext], queue: str, launch: SparkLaunch) -> SparkContext:
+    """Returns what `start` returns. It waits until YARN has a container for the application, for any length of time: if
+    `launch.check` raises, the JVM ends, and so does the wait. Raises: TimeoutError after `launch.patience`.
+    """
+    began, is_reported = time.monotonic(), False
+    with ThreadPoolExecutor(1, "spark-start") as threads, ExitStack() as after_error:
+        after_error.callback(end_jvm)
+        starting = threads.submit(start)
+        while wait([starting], POLL_SECONDS).not_done:
+            launch.check()
+            waited = time.monotonic() - began
+            if waited >= launch.patience:
+                raise TimeoutError(f"YARN has not started the application within {waited:.0f} s in queue `{queue}`")
+            if not is_reported and waited >= NOTICE_SECONDS:
+                launch.notify(f"waiting for YARN: the application has not started yet in queue `{queue}`")
+                is_reported = True
+        after_error.pop_all()
+    return starting.result()
 
 
 def _start_finding(target: Target, error: Exception, log: Iterable[str], secrets: Secrets) -> Finding:
     reason = jvm_reason(log) if isinstance(error, PySparkException) else None
     why = reason or read_error(error).message
-    return Finding(
-        "spark-start",
-        f"Spark failed to start for target `{target.name}`",
-        secrets.redact(why),
-        "fix master: and spark: of the target; `sqlstream debug` checks them, and logs/sqlstream.log has details",
-        target.location,
-    )
+    fix = "fix master: and spark: of the target; `sqlstream debug` checks them, and logs/sqlstream.log has details"
+    return _start_problem(target, secrets.redact(why), fix)
+
+
+def _start_problem(target: Target, why: str, fix: str) -> Finding:
+    what = f"Spark failed to start for target `{target.name}`"
+    return Finding("spark-start", what, why, fix, target.location)
 
 
 def jvm_reason(log: Iterable[str]) -> str | None:

@@ -1,4 +1,7 @@
-"""Reads seeds as DataFrames, with the types of their columns; the project's loader has checked their text."""
+"""Reads seeds as DataFrames, with the types of their columns; the project's loader has checked their text.
+
+On a cluster and over Connect, the driver reads the files and sends the rows: other machines do not have the project.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Tim
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.project.configuration.documents import DeclaredColumn
-from sqlstream.project.declarations.seeds import MOST_COUNTED, find_values, first_few, wrong_type
+from sqlstream.project.declarations.seeds import MOST_COUNTED, find_values, first_few, seed_rows, wrong_type
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.values import Seed
 from sqlstream.project.wording import quoted as named
 from sqlstream.spark.jvm.errors import error_finding
-from sqlstream.spark.jvm.gateway import analysed, infer_csv_schema, is_connect
+from sqlstream.spark.jvm.gateway import analysed, infer_csv_schema, is_connect, runs_here
 from sqlstream.spark.jvm.internals import call_internal
 from sqlstream.spark.reading.sources import Readers, quoted
 from sqlstream.spark.reading.type_text import HAS_DAY, without_todays_times
@@ -45,13 +48,29 @@ def open_seed(seed: Seed, readers: Readers) -> DataFrame:
     Declared types are cast from text, so that a zip code 01234 declared as `string` does not change.
     Raises: FindingsError for unknown types, and for values that do not have their column's type; Spark's errors.
     """
-    fields = [StructField(name, StringType()) for name in seed.header]
-    reader = readers.session.read.options(**_CSV, sep=seed.delimiter).schema(StructType(fields))
-    text = reader.csv(escaped(str(readers.root / seed.path)))
+    text = _open_text(seed, readers)
     declared = _declared_types(seed, text, readers)
     _check_values(seed, text, declared, readers)
     types = _inferred_types(text, declared) | declared
     return text.select(*(_column(text, at).cast(types[at]).alias(name) for at, name in enumerate(seed.header)))
+
+
+def _open_text(seed: Seed, readers: Readers) -> DataFrame:
+    """Returns the rows of a seed, all columns as text. Raises: FindingsError; Spark's errors."""
+    schema = StructType([StructField(name, StringType()) for name in seed.header])
+    session = readers.session
+    if runs_here(session):
+        # the scheme, because other paths can be on HDFS by default
+        path = f"file:{escaped(str(readers.root / seed.path))}"
+        return session.read.options(**_CSV, sep=seed.delimiter).schema(schema).csv(path)
+    import pyarrow as pa  # takes 0.2 s to load
+
+    rows = seed_rows(readers.root, seed)
+    columns = zip(*rows, strict=True) if rows else [()] * len(seed.header)
+    # from Arrow, rows become part of the plan; a list becomes a relation of unknown size, which is never broadcast
+    arrays = [pa.array(values, pa.string()) for values in columns]
+    table = pa.Table.from_arrays(arrays, names=list(seed.header))
+    return session.createDataFrame(table, schema).coalesce(1)
 
 
 def _column(frame: DataFrame, at: int) -> Column:

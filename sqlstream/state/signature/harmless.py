@@ -223,7 +223,8 @@ RUNTIME_SETTINGS = (
         # neither spark.yarn.appMasterEnv.* nor spark.kubernetes.driverEnv.*: Python code can read those variables
         "spark.home spark.logConf spark.logLineage spark.log.* spark.driver.* spark.executor.* spark.yarn.[!a]* "
         "spark.yarn.a[!p]* spark.kubernetes.[!d]* spark.kubernetes.driver.* spark.deploy.* spark.port.* spark.local.* "
-        "spark.worker.* spark.standalone.* spark.cores.max spark.connect.* spark.repl.* spark.pyspark.*",
+        "spark.worker.* spark.standalone.* spark.cores.max spark.connect.* spark.repl.* spark.pyspark.* "
+        "spark.executorEnv.PYTHONPATH",  # on YARN, Spark sets it to its own files
         "where Spark runs, and with what; the versions of jars and packages are compared by themselves",
     ),
     Harmless(

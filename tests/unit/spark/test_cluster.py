@@ -62,6 +62,15 @@ def test_it_waits_for_the_requested_executors(settings: dict[str, str]) -> None:
     assert 9 <= clock.time < 9.5
 
 
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://example.com:6443"])
+def test_it_waits_for_sparks_default_of_two_executors(master: str) -> None:
+    """Without settings, YARN and Kubernetes start two executors with a core each, one after the other."""
+    clock = Clock((1, 1), (9, 2))
+
+    assert choose(clock, spark_master=master).partitions == 4
+    assert 9 <= clock.time < 9.5
+
+
 def test_the_wait_for_missing_executors_is_limited() -> None:
     """If some executors never register, the number follows from the registered cores."""
     clock = Clock((1, 2))

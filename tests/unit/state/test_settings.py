@@ -378,6 +378,7 @@ def test_another_value_in_sql_is_a_change(
         ("spark.my.factor", True),
         ("my.factor", True),
         ("spark.executorEnv.FACTOR", True),
+        ("spark.executorEnv.PYTHONPATH", False),
         ("spark.kubernetes.driverEnv.FACTOR", True),
         ("spark.yarn.appMasterEnv.FACTOR", True),
         ("spark.yarn.am.memory", False),
