@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.yarn import LOCAL_JARS, Yarn, yarn_cluster
+from tests.services.yarn import SMALL, Yarn, yarn_cluster
 from tests.spark.conftest import ProjectFolder, order_rows
 
 SUBMIT_SECONDS = 600
@@ -51,11 +51,10 @@ def test_a_submitted_run_is_the_same_run(
         "master": "yarn",
         "storage": f"{yarn.hdfs.uri}/shop",
         "spark": {
-            "spark.yarn.jars": LOCAL_JARS,
+            **SMALL,
             "spark.yarn.maxAppAttempts": "1",
             "spark.pyspark.python": sys.executable,
             "spark.driver.memory": "600m",
-            "spark.executor.memory": "512m",
             "spark.executor.instances": "1",
             "spark.sql.shuffle.partitions": "2",
             "spark.hadoop.shop.key": "{{ env_var('SQLSTREAM_SECRET_KEY') }}",
