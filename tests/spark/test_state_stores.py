@@ -39,7 +39,7 @@ def stores(folder: ProjectFolder, query: str, batch: int = 0) -> str:
 def files_of_state(folder: ProjectFolder, query: str) -> set[tuple[str, str]]:
     """Returns the version and the kind of each file of the state."""
     state = Path(folder.root / f"store/queries/{query}/v1/checkpoint/state/0")
-    return {(path.stem, path.suffix) for path in state.glob("*/*.*") if not path.name.startswith(".")}
+    return {(path.stem, path.suffix) for path in state.glob("*/*.*") if path.suffix != ".crc"}
 
 
 @pytest.mark.slow
