@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -70,9 +71,9 @@ class Hdfs:
         return Request(f"{self.web}{quote(path)}?{query}&user.name={getpass.getuser()}", method="PUT")
 
     def stop(self) -> None:
-        """Stops the servers."""
+        """Ends the servers at once: nobody needs their data."""
         for node in self.nodes:
-            node.stop()
+            node.stop(signal.SIGKILL)
 
 
 def start_hdfs(folder: Path, env: Mapping[str, str] = os.environ) -> Hdfs:

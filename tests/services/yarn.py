@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +90,7 @@ def yarn_cluster(folder: Path, nodes: int = 2, cores: int = 2, memory: int = 307
         yield yarn
     finally:
         for server in reversed(servers):
-            server.stop()
+            server.stop(signal.SIGKILL)  # nobody needs their data
         hdfs.stop()
 
 
