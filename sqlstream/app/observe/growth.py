@@ -13,8 +13,6 @@ from sqlstream.numbers import bytes_text, span_text
 from sqlstream.state.runs.events import QueryStarted, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
 
-GROWING, SKEWED = "growing-state", "skewed-tasks"
-
 MANY_ROWS = 1_000_000
 """Smaller state is no problem, however it grows."""
 KEPT_SHARE = 0.5
@@ -119,7 +117,7 @@ def _growing(model: CompiledModel, rows: int, why: str, *, in_rocksdb: bool) -> 
         f"the target, and begin a new checkpoint with `sqlstream run --full-refresh --select {model.name}`"
     )
     return Finding(
-        GROWING,
+        "growing-state",
         f"the state of `{model.name}` has {rows:,} rows",
         why,
         bound if in_rocksdb else bound + heap,
@@ -131,7 +129,7 @@ def _growing(model: CompiledModel, rows: int, why: str, *, in_rocksdb: bool) -> 
 def _skewed(model: CompiledModel, batch: BatchProgress) -> Finding:
     longest, total = (batch.longest_task_ms or 0) / 1000, (batch.core_ms or 0) / 1000
     return Finding(
-        SKEWED,
+        "skewed-tasks",
         f"one task takes most of the time of the batches of `{model.name}`",
         f"in batch {batch.batch_id}, the longest of {batch.tasks:,} tasks took {span_text(longest)} of the "
         f"{span_text(total)} of all of them, as in the batches before",
