@@ -97,7 +97,7 @@ CODES: dict[str, str] = {
     "metrics-sink": "The metrics of runs cannot be written to the sink.",
     "alerts-sink": "The alerts of runs cannot be written to the sink.",
     "relative-storage": "A target on other machines stores its data in a relative folder.",
-    "cannot-submit": "A run in cluster mode cannot have what only this machine has, or show a secret.",
+    "cannot-submit": "A submitted run needs a file or path of this machine, or would expose a secret.",
     "socket-available-now": "A socket source does not work with available_now.",
     # streaming queries
     "unknown-column": "A name is not a column or relation of the query.",

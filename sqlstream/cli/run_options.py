@@ -1,4 +1,4 @@
-"""The options of the commands that start queries, `run` and `build`, and the request that they make."""
+"""The options of the commands that start queries, `run`, `build` and `submit`, and the request that they make."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ SPARK_APPLICATION = fields(
         volumes={"type": "array", "items": VOLUME},
         driver=fields(**POD),
         executor=fields(**POD, instances=INSTANCES),
-        deps=fields(jars=TEXTS, files=TEXTS, pyFiles=TEXTS, packages=TEXTS),
+        deps=fields(jars=TEXTS, files=TEXTS, archives=TEXTS, pyFiles=TEXTS, packages=TEXTS),
     ),
 )
 

@@ -120,9 +120,10 @@ def try_load(
     invocation = invocation or Invocation()
     cache = CompileCache(root.resolve() / ARTIFACTS_FOLDER) if request.partial_parse else None
     memory = Memory(cache.entries if cache else None)
+    environment_read: set[str] = set()
     read = load_project(
         root,
-        make_render=make_yaml_renderer(request.env),
+        make_render=make_yaml_renderer(request.env, environment_read),
         target=request.target,
         cli_vars=request.variables,
         target_named_by=request.target_named_by,
@@ -130,7 +131,8 @@ def try_load(
     if read.project is None:
         return _refused(read, request, invocation)
     project = _with_model(read.project, inline)
-    attempt = _compile(project, read.findings, request, invocation, memory)
+    options = replace(_render_options(project, request, invocation), environment_read=environment_read)
+    attempt = _compile(project, read.findings, request, options, invocation, memory)
     if cache and not inline:  # inline models run only once
         made = attempt.loaded.compiled.models.values() if attempt.loaded is not None else ()  # also of further sinks
         names = (*(model.path for model in project.models), *(model.file.path for model in made))
@@ -142,11 +144,11 @@ def _compile(
     project: Project,
     findings: Sequence[Finding],
     request: ProjectRequest,
+    options: RenderOptions,
     invocation: Invocation,
     memory: Memory,
 ) -> LoadAttempt:
     """Returns the compiled project, with the `findings` of its files and those of the compiler."""
-    options = _render_options(project, request, invocation)
     parser = InstalledParser(project.target, request.env, request.notify, starts_java=request.starts_java)
     lower = partial(lower_findings, project, spark=options.spark)
     result = compile_project(project, options, memory, parser, partial(lower, complete=False))

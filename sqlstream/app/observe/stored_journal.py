@@ -8,12 +8,12 @@ largest file of each part, and knows from its time that the run was alive then.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -46,7 +46,10 @@ PART_BYTES = 1_000_000
 """The size at which the next part begins: it is also the most that one write sends."""
 
 MAX_PARTS = 50
-"""The number of parts to keep in a storage, the newest of all runs."""
+"""The number of parts to keep in a storage, the newest of all runs, besides two of each run that is alive."""
+
+RETRY_SECONDS = 0.5
+"""How long the end of a run waits before it writes the last lines again."""
 
 MAX_WAITING = 20_000
 """The number of lines to keep for a storage that does not respond; the oldest of more are dropped."""
@@ -70,8 +73,12 @@ class StoredJournal:
         self._has_reported = False
         self._files: LeaseFiles | None = None
         self._lines: list[str] = []
-        self._mutex, self._ended = threading.Lock(), threading.Event()
-        self._text, self._part, self._write, self._written_at = "", 1, 0, 0.0
+        self._mutex, self._ended, self._closes_at = threading.Lock(), threading.Event(), float("inf")
+        self._text, self._part, self._write = "", 1, 1
+        self._stored = ""  # the file that has all of `_text`, empty if there is none yet
+        self._replaced: list[str] = []  # earlier files of the part that are still there
+        self._has_failed = False
+        self._written_at = float("-inf")
         self._thread = threading.Thread(target=self._work, name="stored journal", daemon=True)
 
     def add(self, line: str) -> None:
@@ -80,13 +87,22 @@ class StoredJournal:
             self._lines.append(line)
             del self._lines[:-MAX_WAITING]
 
-    def start(self, files: LeaseFiles) -> None:
-        """Begins to write to a folder, whose files can be written until this process ends."""
-        self._files = files
-        self._thread.start()
+    def start(self, open_files: Callable[[], LeaseFiles]) -> None:
+        """Begins to write to a folder, whose files can be written until this process ends. One that cannot be opened is
+        reported like one that cannot be written.
+        """
+        from sqlstream.spark.jvm.gateway import SPARK_ERRORS  # loads pyspark
+
+        try:
+            self._files = open_files()
+        except (OSError, *SPARK_ERRORS) as error:
+            self._note(error)
+        else:
+            self._thread.start()
 
     def close(self, seconds: float = 2 * WRITE_SECONDS) -> None:
-        """Writes the last lines, and waits at most `seconds` for them."""
+        """Writes the last lines, and tries it again for `seconds` if the storage fails."""
+        self._closes_at = time.monotonic() + seconds
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(seconds)
@@ -94,80 +110,118 @@ class StoredJournal:
     def _work(self) -> None:
         from sqlstream.spark.jvm.gateway import SPARK_ERRORS  # loads pyspark
 
-        is_first = True
         while True:
             # asked before the last write, so that it has everything that was added before the end
             is_last = self._ended.is_set()
             try:
-                if is_first:
-                    self._remove_oldest()
-                is_first = False
                 self._write_new()
             except (OSError, *SPARK_ERRORS) as error:
-                self._note(str(error).partition("\n")[0])
-            if is_last:
+                self._note(error)
+            is_complete = bool(self._stored or not self._text) and not self._lines
+            if is_last and (is_complete or time.monotonic() > self._closes_at):
                 return
-            self._ended.wait(WRITE_SECONDS)
+            if is_last and self._has_failed:
+                time.sleep(RETRY_SECONDS)
+            elif is_complete or self._has_failed:
+                self._ended.wait(WRITE_SECONDS)
 
     def _write_new(self) -> None:
+        if self._files is None:
+            return
+        if self._take_lines():
+            self._stored = ""
+        is_silent = time.monotonic() - self._written_at >= ALIVE_SECONDS
+        if not self._text or (self._stored and not is_silent):
+            return
+        name = f"{self._run}_{self._part:05}_{self._write:07}{_SUFFIX}"
+        if self._has_failed:
+            self._files.remove(name)  # the last attempt can have left a part of it
+        self._has_failed = True  # until the storage has it
+        if not self._files.create(name, self._text):
+            raise OSError(f"{name} exists with other lines")
+        self._stored, self._has_failed, self._written_at = name, False, time.monotonic()
+        self._write += 1
+        while self._replaced:
+            self._files.remove(self._replaced[-1])
+            self._replaced.pop()
+        self._replaced.append(name)
+        if self._write == 2:  # a part has begun
+            self._remove_oldest(self._files)
+
+    def _take_lines(self) -> bool:
+        """Moves waiting lines to the text of the part, or of the next part if this one is full and stored. Returns
+        whether there were any.
+        """
         with self._mutex:
-            lines, self._lines = self._lines, []
-        if not lines and time.monotonic() - self._written_at < ALIVE_SECONDS:
-            return
-        self._text += "".join(f"{line}\n" for line in lines)
-        if self._files is None or not self._text:
-            return
-        before, self._write = self._name, self._write + 1
-        self._written_at = float("-inf")  # until the storage has it
-        self._files.create(self._name, self._text)
-        self._written_at = time.monotonic()
-        if self._write > 1:
-            self._files.remove(before)
-        if len(self._text) >= PART_BYTES:
-            self._text, self._part, self._write = "", self._part + 1, 0
+            if self._lines and self._stored and len(self._text) >= PART_BYTES:
+                self._text, self._part, self._write, self._replaced = "", self._part + 1, 1, []
+            sizes = accumulate((len(line) + 1 for line in self._lines), initial=len(self._text))
+            count = sum(1 for _ in takewhile(lambda size: size < PART_BYTES, sizes))
+            taken, self._lines = self._lines[:count], self._lines[count:]
+        self._text += "".join(f"{line}\n" for line in taken)
+        return bool(taken)
 
-    @property
-    def _name(self) -> str:
-        return f"{self._run}_{self._part:05}_{self._write:07}{_SUFFIX}"
+    def _remove_oldest(self, files: LeaseFiles) -> None:
+        """Removes the oldest parts, by the time of their last change. Keeps the first and the newest part of each run
+        that is alive: without them, readers do not know that it runs.
+        """
+        changed: dict[str, float] = defaultdict(float)
+        for name, seconds in files.changed().items():
+            if name.endswith(_SUFFIX):
+                changed[_part_of(name)] = max(seconds, changed[_part_of(name)])
+        newest = {_run_of(part): part for part in sorted(changed)}
+        alive = {run for run, part in newest.items() if time.time() - changed[part] < LOST_SECONDS}
+        old = sorted(changed, key=lambda part: (changed[part], part))[:-MAX_PARTS]
+        removed = {
+            part for part in old if _run_of(part) not in alive or part not in (newest[_run_of(part)], _first(part))
+        }
+        for name in files.names() if removed else ():
+            if _part_of(name) in removed:
+                files.remove(name)
 
-    def _remove_oldest(self) -> None:
-        names = self._files.names() if self._files is not None else ()
-        parts = sorted({_part_of(name) for name in names if name.endswith(_SUFFIX)})
-        old = frozenset(parts[:-MAX_PARTS])
-        for name in names:
-            if _part_of(name) in old and self._files is not None:
-                self._files.remove(name)
-
-    def _note(self, problem: str) -> None:
+    def _note(self, error: Exception) -> None:
         if not self._has_reported:
             self._has_reported = True
+            problem = str(error).partition("\n")[0]
             self._report(f"the events of the run cannot be written to its storage now ({problem})")
+
+
+def _run_of(part: str) -> str:
+    return part.rpartition("_")[0]
+
+
+def _first(part: str) -> str:
+    return f"{_run_of(part)}_{1:05}"
 
 
 def _part_of(name: str) -> str:
     return name.rpartition("_")[0]
 
 
-def copy_stored_logs(storage: Storage, folder: str, root: Path, target: str) -> None:
-    """Brings the copies of the journals in `folder` up to date, in the project at `root`. Their times are those in the
-    storage. Raises: OSError; Spark's errors.
+def copy_stored_logs(storage: Storage, folder: str, root: Path, target: str) -> Mapping[str, float]:
+    """Brings the copies of the journals in `folder` up to date, in the project at `root`. Returns when each submitted
+    run was alive, in seconds since 1970, by the id of its invocation. Raises: OSError; Spark's errors.
     """
-    copies = _copies(root, target)
+    copies = root / ARTIFACTS_FOLDER / COPIES / quote(target, safe="")
     newest = _largest(file for file in storage.files(folder) if file.name.endswith(_SUFFIX))
+    signs: dict[str, float] = {}
     for part, file in newest.items():
+        run = _run_of(part).rpartition("_")[2]
+        signs[run] = max(signs.get(run, 0.0), file.modified / 1000)
         copy = copies / f"{part}{_SUFFIX}"
-        if not copy.exists() or copy.stat().st_size != file.size:
-            text = storage.read_text(f"{folder}/{file.name}")
-            if text is None:
-                continue  # the run has just replaced it
+        with suppress(FileNotFoundError):  # also if another command has just removed it
+            if copy.stat().st_size == file.size:
+                continue
+        text = storage.read_text(f"{folder}/{file.name}")
+        if text is not None:  # otherwise the run has just replaced it
             copies.mkdir(parents=True, exist_ok=True)
             aside = copies / f".{uuid4().hex}"
             aside.write_text(text, "utf-8")
             aside.replace(copy)
-        os.utime(copy, (file.modified / 1000, file.modified / 1000))
     for copy in copies.glob(f"*{_SUFFIX}"):
         if copy.stem not in newest:
             copy.unlink(missing_ok=True)  # another command may have done it
+    return signs
 
 
 def _largest(files: Iterable[StoredFile]) -> Mapping[str, StoredFile]:
@@ -181,19 +235,3 @@ def _largest(files: Iterable[StoredFile]) -> Mapping[str, StoredFile]:
 def copied_journals(root: Path) -> Sequence[Path]:
     """Returns the copied journals of all targets, the oldest first."""
     return sorted((root / ARTIFACTS_FOLDER / COPIES).glob(f"*/*{_SUFFIX}"), key=lambda path: path.name)
-
-
-def last_signs(root: Path, target: str) -> Mapping[str, float]:
-    """Returns when each submitted run of a target was alive, in seconds since 1970, by the id of its invocation. Only
-    as new as the copies.
-    """
-    found: dict[str, float] = {}
-    for path in _copies(root, target).glob(f"*{_SUFFIX}"):
-        with suppress(OSError, ValueError):
-            _, invocation, _ = path.stem.split("_")
-            found[invocation] = max(found.get(invocation, 0.0), path.stat().st_mtime)
-    return found
-
-
-def _copies(root: Path, target: str) -> Path:
-    return root / ARTIFACTS_FOLDER / COPIES / quote(target, safe="")

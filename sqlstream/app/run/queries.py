@@ -84,7 +84,8 @@ def run_queries(
     # the locks are released after Spark stops: until then queries may write
     with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
         if followers.stored is not None:
-            followers.stored.start(lease_files(*storage_for(stored_logs(storage_base(loaded)), runtime.session)))
+            folder, session = stored_logs(storage_base(loaded)), runtime.session
+            followers.stored.start(lambda: lease_files(*storage_for(folder, session)))
         locks.connect = runtime.connect
         notify(_found(loaded, runtime))
         if runtime.connect is None and java_locale() is None:

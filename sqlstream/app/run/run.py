@@ -34,13 +34,13 @@ def _run_loaded(run: RecordedRun) -> RunOutcome:
     attempt, request, record = run.attempt, run.request, run.record
     loaded = attempt.readable()
     record.load(loaded.compiled.project.target.name, partial(emission_of, loaded.compiled))
-    started = choose_queries(attempt, loaded, request, lambda line: record(Notice(line)))
-    loaded, request, models = started.loaded, started.request, started.models
+    chosen = choose_queries(attempt, loaded, request, lambda line: record(Notice(line)))
+    loaded, request, models = chosen.loaded, chosen.request, chosen.models
     write_compiled(loaded, tuple(loaded.compiled.models.values()))
-    for warning in started.warnings:
+    for warning in chosen.warnings:
         record(WarningEmitted(warning))
-    if started.selected and not models:
-        record(Notice(f"shard {request.selection.shard} has none of the selected queries ({started.selected})"))
+    if chosen.selected and not models:
+        record(Notice(f"shard {request.selection.shard} has none of the selected queries ({chosen.selected})"))
     if not models:  # an empty shard, or no changes since the saved state
         return RunOutcome()
     for start in run.begin:

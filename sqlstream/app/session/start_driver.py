@@ -17,7 +17,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 ENVIRONMENT = "sqlstream-environment.json"
-"""The file with the variables and secrets that a submission sends to YARN. It is removed as soon as it is read."""
+"""The file with the variables and secrets that a submission sends to YARN. The driver removes its link to it; the file
+is in the private folder of each container of the application until that ends.
+"""
 
 SUBMITTED = "SQLSTREAM_SUBMITTED"
 """The variable that says that this process is the driver of a submitted run: the name of its archive."""

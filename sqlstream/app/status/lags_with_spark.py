@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,18 +29,19 @@ from sqlstream.state.sources.lag import Lag, PartitionOffsets, QueryProgress, re
 
 def progress_with_spark(
     loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest
-) -> tuple[QueryProgress, ...]:
+) -> tuple[tuple[QueryProgress, ...], Mapping[str, float]]:
     """Returns the progress of the queries of `models`; those that cannot be read have a `problem`. Also brings the
-    project's copy of the journals of submitted runs up to date.
+    project's copy of the journals of submitted runs up to date, and returns when these were alive.
 
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal.
     """
     secrets = Secrets(request.env)
     with spark_for_check(loaded, models, request, secrets, "check") as (runtime, signals):
         project, folder = loaded.compiled.project, stored_logs(storage_base(loaded))
+        signs: Mapping[str, float] = {}
         with suppress(OSError, *SPARK_ERRORS):  # each query then has a problem
-            copy_stored_logs(*storage_for(folder, runtime.session), project.root, project.target.name)
-        return tuple(_read(loaded, model, runtime, secrets, signals) for model in models)
+            signs = copy_stored_logs(*storage_for(folder, runtime.session), project.root, project.target.name)
+        return tuple(_read(loaded, model, runtime, secrets, signals) for model in models), signs
 
 
 def _read(

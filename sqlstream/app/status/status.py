@@ -24,7 +24,6 @@ from sqlstream.app.observe.stored_journal import (
     LOST_SECONDS,
     copied_journals,
     copy_stored_logs,
-    last_signs,
     stored_logs,
 )
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
@@ -172,16 +171,15 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
         wanted = frozenset(model.unique_id for model in models)
     storage = readable_storage(loaded)
     progress: tuple[QueryProgress, ...] | None = None
+    signs = NO_SIGNS
     if check:
         from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
 
-        progress = progress_with_spark(loaded, models, request)
+        progress, signs = progress_with_spark(loaded, models, request)
     elif storage is not None:
         progress = progress_without_spark(storage, models)
         with suppress(OSError):  # `progress` says so
-            copy_logs(storage)
-    target = loaded.compiled.project.target.name
-    signs = last_signs(root, target) if progress is not None else {}
+            signs = copy_logs(storage)
     runs = _runs_of(request, known_runs(root, signs))
     status = with_patches(project_status(runs, wanted), root)
     is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
@@ -199,11 +197,14 @@ def _runs_of(request: ProjectRequest, runs: Sequence[RunWithStatus]) -> list[Run
     return [each for each in runs if request.target in (None, each.run.target)]
 
 
-def copy_logs(storage: ReadableStorage) -> None:
-    """Brings the project's copy of the journals of submitted runs up to date. Raises: OSError."""
+def copy_logs(storage: ReadableStorage) -> Mapping[str, float]:
+    """Brings the project's copy of the journals of submitted runs up to date, and returns when these were alive.
+
+    Raises: OSError.
+    """
     project = storage.loaded.compiled.project
     files, folder = storage.of(stored_logs(storage.base))
-    copy_stored_logs(files, folder, project.root, project.target.name)
+    return copy_stored_logs(files, folder, project.root, project.target.name)
 
 
 def _with_input(query: QueryWithStatus, progress: Sequence[QueryProgress]) -> QueryWithStatus:
@@ -284,7 +285,7 @@ def target_of_results(results: Mapping[str, Any], invocation: str) -> str | None
 
 def run_status(run: PastRun, signs: Mapping[str, float] = NO_SIGNS) -> RunStatus:
     """Returns whether a run is active, has ended, was killed, or is in another machine or container. `signs` says when
-    submitted runs were alive, see `last_signs`.
+    submitted runs were alive, in seconds since 1970, if the storage can be read now; see `copy_stored_logs`.
     """
     if run.succeeded is not None:
         return RunStatus.ENDED

@@ -48,8 +48,8 @@ class Archive:
     files: tuple[str, ...]
 
 
-def clear_secrets(env: Mapping[str, str]) -> Secrets:
-    """Returns the secrets whose values are nothing else: a user name or `true` can be anywhere by chance."""
+def unmistakable_secrets(env: Mapping[str, str]) -> Secrets:
+    """Returns the secrets whose values are unlikely to occur by chance, as a user name or `true` can."""
     return Secrets({name: value for name, value in env.items() if len(value) >= LEAST_LETTERS and _DIGIT.search(value)})
 
 
@@ -81,12 +81,16 @@ def pack(root: Path, project: str, secrets: Secrets, *, with_sqlstream: bool) ->
     digest = hashlib.sha256()
     for path, content in entries.items():
         digest.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-    return Archive(f"{_plain(project)}-{digest.hexdigest()[:12]}.zip", _zipped(entries), tuple(files))
+    return Archive(f"{kubernetes_name(project)}-{digest.hexdigest()[:12]}.zip", _zipped(entries), tuple(files))
 
 
-def _plain(name: str) -> str:
-    """Returns the name of a project in the letters that every cluster accepts in a name."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "project"
+def kubernetes_name(name: str) -> str:
+    """Returns the name of a project in the letters that every cluster accepts in a name, also Kubernetes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MOST_LETTERS].strip("-") or "project"
+
+
+MOST_LETTERS = 50
+"""The letters that names of objects may have, with room for what Spark and the operator add (at most 63)."""
 
 
 def _zipped(entries: dict[str, bytes]) -> bytes:

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from sqlstream.app.session import start_driver
-from sqlstream.app.submit.submit import DRIVER, OWN, Submission, kubernetes_name
+from sqlstream.app.submit.archive import kubernetes_name
+from sqlstream.app.submit.submit import DRIVER, LISTS, OWN, Submission
 from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.project.configuration.target import Target
+from sqlstream.spark.jvm.launch import JARS
+from sqlstream.spark.secrets import secret_names
 
 API = "sparkoperator.k8s.io"
 
@@ -35,6 +38,9 @@ RESTARTS = {"type": "OnFailure", "onFailureRetries": 10, "onFailureRetryInterval
 _DRIVER_FIELDS = {"cores": int, "memory": str, "memoryOverhead": str}
 _EXECUTOR_FIELDS = {"instances": int, **_DRIVER_FIELDS}
 """The fields that the operator has for settings of Spark with the same names, and the types of their values."""
+
+_DEPENDENCIES = {JARS: "jars", "spark.files": "files", "spark.archives": "archives", "spark.submit.pyFiles": "pyFiles"}
+"""The fields of `deps` for settings that list files."""
 
 
 def spark_application(submission: Submission) -> str:
@@ -62,6 +68,7 @@ def spark_application(submission: Submission) -> str:
         "env": _variables(submission),
         "volumeMounts": [{"name": "project", "mountPath": FOLDER}],
     }
+    executor = _pod(target, "executor", _EXECUTOR_FIELDS)
     spec = {
         "type": "Python",
         "mode": "cluster",
@@ -70,14 +77,15 @@ def spark_application(submission: Submission) -> str:
         "image": _image(target),
         "mainApplicationFile": f"local://{FOLDER}/{DRIVER}",
         "arguments": [submission.archive.name, *submission.arguments],
-        "sparkConf": _settings(submission, driver, "driver"),
-        "restartPolicy": RESTARTS,
+        "sparkConf": _settings(submission, driver, executor),
+        "restartPolicy": RESTARTS if submission.repeats else {"type": "Never"},
         "volumes": [{"name": "project", "configMap": {"name": f"{name}-project"}}],
         "driver": driver,
-        "executor": _pod(target, "executor", _EXECUTOR_FIELDS),
+        "executor": executor,
     }
-    if submission.jars:
-        spec["deps"] = {"jars": _image_jars(submission.jars)}
+    deps = {_DEPENDENCIES[name]: paths for name, paths in _lists(submission).items()}
+    if deps:
+        spec["deps"] = deps
     application = {**_head(f"{API}/v1beta2", "SparkApplication", name, target), "spec": spec}
     return _documents([files, application])
 
@@ -86,16 +94,18 @@ def spark_connect(submission: Submission) -> str:
     """Returns the YAML of a `SparkConnect`: a server with the settings and connectors of the target, for runs on
     another target with `remote: sc://<project>-server:15002`.
 
-    Raises: FindingsError without an image.
+    Raises: FindingsError without an image, or for a setting with a secret, which the server cannot read.
     """
     name, target = kubernetes_name(submission.name), submission.target
+    secret = [_secret_setting(target, key) for key, value in target.spark.items() if secret_names([value])]
+    if secret:
+        raise FindingsError(secret)
     image = _image(target)
     server = {**_pod(target, "driver", {"cores": int, "memory": str}), **_template("driver", image, target)}
     server.pop("serviceAccount", None)  # it is in the template
     executor = _pod(target, "executor", {"instances": int, "cores": int, "memory": str})
-    settings = _settings(submission, server, "driver")
-    if submission.jars:
-        settings["spark.jars"] = ",".join(_image_jars(submission.jars))
+    lists = {name: ",".join(paths) for name, paths in _lists(submission).items()}
+    settings = {**_settings(submission, server, executor), **lists}
     spec = {
         "sparkVersion": installed_spark(),
         "image": image,
@@ -119,7 +129,7 @@ def _head(api: str, kind: str, name: str, target: Target) -> dict[str, Any]:
 
 
 def _pod(target: Target, which: str, fields: Mapping[str, type]) -> dict[str, Any]:
-    """Returns the fields of the driver or of executors. Raises: FindingsError for a number that is none."""
+    """Returns the fields of the driver or of executors. Raises: FindingsError for a value that is not a number."""
     found: dict[str, Any] = {}
     for field, kind in fields.items():
         value = target.spark.get(f"spark.{which}.{field}")
@@ -146,11 +156,19 @@ def _variables(submission: Submission) -> list[dict[str, Any]]:
     return [*plain, *({"name": name, "valueFrom": {"secretKeyRef": key}} for name, key in keys)]
 
 
-def _settings(submission: Submission, pod: Mapping[str, Any], which: str) -> dict[str, str]:
-    """Returns the settings for which the operator has no field."""
-    fields = {f"spark.{which}.{name}" for name in pod} | {f"spark.executor.{name}" for name in _EXECUTOR_FIELDS}
+def _settings(submission: Submission, driver: Mapping[str, Any], executor: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the settings that are not in fields of the manifest, such as those of the pods."""
+    fields = {f"spark.driver.{name}" for name in driver} | {f"spark.executor.{name}" for name in executor}
     own = OWN | fields | {IMAGE, NAMESPACE, SERVICE_ACCOUNT}
     return {name: value for name, value in sorted(submission.settings.items()) if name not in own}
+
+
+def _lists(submission: Submission) -> dict[str, list[str]]:
+    """Returns the paths in the settings that list files: those of the target, and jars of connectors in the image."""
+    target = submission.target.spark
+    found = {name: [path.strip() for path in str(target.get(name, "")).split(",") if path.strip()] for name in LISTS}
+    found[JARS] += _image_jars(submission.jars)
+    return {name: paths for name, paths in found.items() if paths}
 
 
 def _image_jars(jars: Sequence[str]) -> list[str]:
@@ -182,5 +200,15 @@ def _no_number(target: Target, name: str, value: str) -> Finding:
         f"`{name}` of target `{target.name}` is `{value}`",
         "Spark and the operator need a whole number",
         "set it to a number such as 2",
+        target.location,
+    )
+
+
+def _secret_setting(target: Target, name: str) -> Finding:
+    return Finding(
+        "cannot-submit",
+        f"`{name}` of target `{target.name}` contains a secret",
+        "a manifest has no secrets, and the server starts without the variables of this machine",
+        "remove it from `spark` of the target, and add it to the server's pods as a Secret or a role",
         target.location,
     )

@@ -9,22 +9,24 @@ import re
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from xml.etree import ElementTree as ET
 
 from sqlstream.app.last_command import HIDDEN, command_words, run_arguments
 from sqlstream.app.loading.load import try_load
 from sqlstream.app.loading.logs import open_log
-from sqlstream.app.request import RunRequest
+from sqlstream.app.request import MEMORY_ROWS, RunRequest
 from sqlstream.app.run.run import ChosenQueries, choose_queries
 from sqlstream.app.session import start_driver
 from sqlstream.app.session.project_jars import session_connectors
 from sqlstream.app.session.session import line_logger, with_avro_limits
+from sqlstream.app.session.signals import interruptible
 from sqlstream.app.session.start_driver import ENVIRONMENT, PROJECT
 from sqlstream.app.session.target_storage import storage_base
-from sqlstream.app.submit.archive import Archive, clear_secrets, pack
+from sqlstream.app.submit.archive import Archive, kubernetes_name, pack, unmistakable_secrets
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.location import Location
@@ -34,7 +36,7 @@ from sqlstream.project.files.paths import is_absolute, join
 from sqlstream.project.secret_text import SECRET_PREFIX
 from sqlstream.spark.jvm.launch import JARS
 from sqlstream.spark.jvm.session import LONG_RUN_JVM, SparkLaunch, launch_settings
-from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.state.runs.shards import Shard
 
 DRIVER = "sqlstream-driver.py"
@@ -46,10 +48,16 @@ LISTS = {JARS: "--jars", "spark.files": "--files", "spark.archives": "--archives
 OWN = frozenset({"spark.master", "spark.app.name", "spark.driver.host", "spark.driver.bindAddress", *LISTS})
 """Settings that are options of spark-submit, or that only a driver on this machine has."""
 
+ONE_ATTEMPT = {"spark.yarn.maxAppAttempts": "1"}
+"""YARN does not start a driver again that has failed."""
+
 STAGING = "spark.yarn.stagingDir"
+DEFAULT_FILE_SYSTEM = "fs.defaultFS"
+OPEN_STORES = ("s3:", "s3a:", "s3n:", "gs:")
+"""The stores whose files have no permissions in Hadoop: everyone who can read the bucket can read them."""
+
 UPLOADS = "spark.kubernetes.file.upload.path"
 
-_SECRET = re.compile(rf"\b{SECRET_PREFIX}\w+")
 _STATE = re.compile(r"(?:Application report for (?P<id>application_\w+) \(state: |phase: )(?P<state>\w+)")
 _LOGGED = re.compile(r"^\S+ \S+ (?:INFO|WARN|DEBUG) |^\s|^$")
 """Lines of Spark's log without errors, and continued lines, such as the frames of a stack trace."""
@@ -59,7 +67,8 @@ _LOGGED = re.compile(r"^\S+ \S+ (?:INFO|WARN|DEBUG) |^\s|^$")
 class Submission:
     """A checked run, ready to start elsewhere: the archive, the command in the driver, the target, the `settings` of
     Spark without secrets, and paths of `jars`. `variables` are the environment variables that the project reads, and
-    `secrets` the names of the secrets that its files mention.
+    `secrets` the names of the secrets that the run uses. `repeats`: the cluster can start a driver that failed again,
+    because it resumes; a second full refresh would start over.
     """
 
     name: str
@@ -72,6 +81,7 @@ class Submission:
     secrets: tuple[str, ...] = ()
     warnings: tuple[Finding, ...] = ()
     shard: Shard | None = None
+    repeats: bool = True
 
     @property
     def object_name(self) -> str:
@@ -94,20 +104,19 @@ def prepare(
     project, target = loaded.compiled.project, loaded.compiled.project.target
     if target.remote is not None or target.is_local or target.master.startswith("spark://"):
         raise FindingsError([_not_in_cluster(target)])
-    clear = clear_secrets(request.project.env)
+    clear = unmistakable_secrets(request.project.env)
     archive = pack(root, project.name, clear, with_sqlstream=with_sqlstream)
-    read = _ReadVariables(request.project.env)
     with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
         with zipfile.ZipFile(io.BytesIO(archive.content)) as packed:
             packed.extractall(folder)
-        unpacked = replace(request.project, folder=Path(folder, PROJECT), env=read, partial_parse=False)
+        unpacked = replace(request.project, folder=Path(folder, PROJECT), partial_parse=False)
         attempt = try_load(unpacked)
         chosen = choose_queries(attempt, attempt.readable(), replace(request, project=unpacked), notify)
         _check_paths(chosen)
         launch = _launch(chosen, secrets, request.project.env, notify)
-        mentioned = _mentioned_secrets(unpacked.folder, archive)
     open_log(root, request.project.env)  # compiling has opened that of the copy
-    variables = {name: request.project.env[name] for name in read.plain if name in request.project.env}
+    read = sorted(chosen.loaded.compiled.options.environment_read & request.project.env.keys())
+    variables = {name: request.project.env[name] for name in read if not name.upper().startswith(SECRET_PREFIX)}
     settings = launch_settings(target, launch)
     shown = settings if target.master == "yarn" else {**settings, **variables}
     exposed = [_exposed(target, name) for name, value in shown.items() if clear.redact(value) != value]
@@ -121,36 +130,11 @@ def prepare(
         settings,
         launch.connectors.jars,
         variables,
-        mentioned,
+        _secrets_of(chosen),
         chosen.warnings,
         request.selection.shard,
+        repeats=not request.full_refresh,
     )
-
-
-class _ReadVariables(Mapping[str, str]):
-    """The environment, with the `names` that templates have read, also those that are not set."""
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = env
-        self.names: set[str] = set()
-
-    @property
-    def plain(self) -> list[str]:
-        """The names of those that are no secrets."""
-        return sorted(name for name in self.names if not name.upper().startswith(SECRET_PREFIX))
-
-    def __getitem__(self, name: str) -> str:
-        self.names.add(name)
-        return self._env[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._env)
-
-    def __len__(self) -> int:
-        return len(self._env)
-
-    def items(self) -> Any:  # only templates read single variables
-        return self._env.items()
 
 
 def _launch(
@@ -168,9 +152,17 @@ def _launch(
     return with_avro_limits(chosen.loaded, launch)
 
 
-def _mentioned_secrets(root: Path, archive: Archive) -> tuple[str, ...]:
-    texts = ((root / path).read_text("utf-8") for path in archive.files if path.endswith((".yml", ".yaml")))
-    return tuple(sorted({name for text in texts for name in _SECRET.findall(text)}))
+def _secrets_of(chosen: ChosenQueries) -> tuple[str, ...]:
+    """Returns the names of the secrets in the target, its alert channels, and the sources and sinks of the run."""
+    compiled = chosen.loaded.compiled
+    target = compiled.project.target
+    values = [*target.spark.values()]
+    values += [value for channel in target.alerts.notify for value in channel.secret_options.values()]
+    for table in (table for model in chosen.models for table in compiled.tables_of(model.unique_id)):
+        values += [*table.options.values(), *(table.messages.options.values() if table.messages is not None else ())]
+    outputs = (output for model in (*chosen.models, *compiled.own_rows) for output in compiled.outputs_of(model))
+    values += [value for output in outputs for value in output.options.values()]
+    return tuple(sorted(secret_names(values)))
 
 
 def _arguments(request: RunRequest, target: str) -> tuple[str, ...]:
@@ -185,6 +177,8 @@ def _arguments(request: RunRequest, target: str) -> tuple[str, ...]:
     words = list(command_words(arguments))
     if arguments["vars"]:
         words += ["--vars", json.dumps(arguments["vars"], sort_keys=True, default=str)]
+    if request.limit is not None and request.limit != MEMORY_ROWS:
+        words += ["--limit", str(request.limit)]
     return (*words, *(["--standby"] if request.standby else []))
 
 
@@ -208,27 +202,34 @@ def _check_paths(chosen: ChosenQueries) -> None:
 def submit(submission: Submission, env: Mapping[str, str], notify: Callable[[str], None]) -> bool:
     """Starts the driver in the cluster, and returns whether it has succeeded once `spark-submit` ends.
 
-    `notify` gets a line for each change of its state. Raises: FindingsError, UsageError, if it cannot be submitted.
+    `notify` gets a line for each change of its state. Removes the files of the submission at the end, and the one
+    with variables and secrets as soon as YARN has it. Ctrl-C, SIGTERM and SIGHUP end only the waiting.
+    Raises: FindingsError, UsageError, if it cannot be submitted; KeyboardInterrupt.
     """
     _check_cluster(submission, env)
     secrets = Secrets(env)
     log, last, application = line_logger(secrets), "", ""
     lines: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="sqlstream-") as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix="sqlstream-") as folder, ExitStack() as ending:
         command = [_spark_submit(), *spark_submit_arguments(submission, Path(folder), env)]
         public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
-        process = subprocess.Popen(  # noqa: S603 - Spark's own script
+        started = subprocess.Popen(  # noqa: S603 - Spark's own script
             command, env=public, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
+        process = ending.enter_context(started)
+        ending.callback(process.terminate)  # after a signal; otherwise it has ended
         for line in process.stdout or ():
             log(line.rstrip())
             found = _STATE.search(line)
+            if found:  # the driver's own copy is in the staging folder
+                Path(folder, ENVIRONMENT).unlink(missing_ok=True)
             if found and found["state"] != last:
                 last, application = found["state"], found["id"] or submission.name
                 notify(f"{application}: {last.lower()}")
             elif not _LOGGED.search(line):
                 lines.append(secrets.redact(line.rstrip()))
-    if process.wait() == 0:
+        code = process.wait()
+    if code == 0 and last.lower() != "failed":  # on Kubernetes, spark-submit succeeds if the driver fails
         return True
     if application:
         where = f"yarn logs -applicationId {application}" if application != submission.name else "kubectl logs"
@@ -253,8 +254,9 @@ def _spark_submit() -> str:
 def spark_submit_arguments(submission: Submission, folder: Path, env: Mapping[str, str]) -> list[str]:
     """Writes what the driver needs into `folder`, and returns the arguments of spark-submit.
 
-    On YARN, variables and secrets travel in a file that only this user can read: a command line and the environment of
-    the driver's Java process show neither. On Kubernetes, secrets are those of the cluster.
+    On YARN, variables and secrets travel in a file that only this user can read, here and in the staging folder: a
+    command line and the environment of the driver's Java process show neither. YARN copies it to the private folder of
+    each container of the application, until the application ends. On Kubernetes, secrets are those of the cluster.
     """
     target, archive = submission.target, folder / submission.archive.name
     archive.write_bytes(submission.archive.content)
@@ -263,6 +265,7 @@ def spark_submit_arguments(submission: Submission, folder: Path, env: Mapping[st
     files, settings = [str(archive)], {**submission.settings}
     if target.master == "yarn":
         files += [str(_variables_file(submission, folder, env))]
+        settings |= {} if submission.repeats else ONE_ATTEMPT
     else:
         settings |= _kubernetes_variables(submission)
     uploads = {name: settings.get(name, "").split(",") for name in LISTS}
@@ -291,15 +294,6 @@ def _kubernetes_variables(submission: Submission) -> dict[str, str]:
     return plain | {f"spark.kubernetes.driver.secretKeyRef.{name}": f"{secret}:{name}" for name in submission.secrets}
 
 
-def kubernetes_name(name: str) -> str:
-    """Returns a name that Kubernetes accepts for an object of the project `name`."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MOST_LETTERS].strip("-") or "project"
-
-
-MOST_LETTERS = 50
-"""The letters that names of objects may have, with room for what Spark and the operator add (at most 63)."""
-
-
 def _check_cluster(submission: Submission, env: Mapping[str, str]) -> None:
     target = submission.target
     if target.master == "yarn":
@@ -309,12 +303,26 @@ def _check_cluster(submission: Submission, env: Mapping[str, str]) -> None:
                 "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set, so Spark does not know the cluster",
                 "set HADOOP_CONF_DIR to the folder with core-site.xml and yarn-site.xml of the cluster",
             )
-        staging = str(target.spark.get(STAGING, ""))
+        staging = submission.settings.get(STAGING, "")
+        store = staging if ":" in staging else _default_file_system(submission.settings, env)
         used = [name for name in submission.secrets if name in env]
-        if used and re.match(r"(?!hdfs:|viewfs:|file:)\w+:", staging):
-            raise FindingsError([_open_staging(target, staging, used[0])])
+        if used and store.lower().startswith(OPEN_STORES):
+            raise FindingsError([_open_staging(target, store, used[0])])
     elif UPLOADS not in target.spark:
         raise FindingsError([_no_upload_path(target)])
+
+
+def _default_file_system(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
+    """Returns the file system of paths without a scheme, empty if Hadoop's settings do not say it."""
+    found = settings.get(f"spark.hadoop.{DEFAULT_FILE_SYSTEM}", "")
+    for folder in (env.get("HADOOP_CONF_DIR"), env.get("YARN_CONF_DIR")):
+        if folder and not found:
+            with suppress(OSError, ET.ParseError):
+                file = Path(folder, "core-site.xml")
+                properties = ET.parse(file).iter("property")  # noqa: S314 - the settings of this user's Hadoop
+                values = {each.findtext("name", "").strip(): each.findtext("value", "").strip() for each in properties}
+                found = values.get(DEFAULT_FILE_SYSTEM, "")
+    return found
 
 
 def _unusable(what: str, why: str, fix: str) -> UsageError:
@@ -360,8 +368,8 @@ def _open_staging(target: Target, staging: str, secret: str) -> Finding:
     return Finding(
         "cannot-submit",
         f"the secret `{secret}` cannot be sent through {staging}",
-        f"Spark protects the files of a submission by permissions, which the store of `{STAGING}` does not have",
-        f"remove {STAGING} from `spark` of the target, or set it to a folder on HDFS",
+        "Spark protects the files of a submission by permissions, which its staging folder there does not have",
+        f"set {STAGING} in `spark` of the target to a folder on HDFS",
         target.location,
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlstream.app.compile.lineage import trace_compiled
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.record import journal_files
-from sqlstream.app.observe.stored_journal import copied_journals, last_signs
+from sqlstream.app.observe.stored_journal import copied_journals
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.status.lags import progress_without_spark
@@ -135,9 +135,8 @@ class ProjectData:
                 seen = self._seen(target)
                 storage = None if seen.loaded is None else readable_storage(seen.loaded)
                 if storage is not None and seen.target is not None:
-                    copy_logs(storage)
-                    signs |= last_signs(self._root, seen.target)
-        self._overviews.live.signs |= signs
+                    signs |= copy_logs(storage)
+        self._overviews.live.signs = signs  # without those of a storage that cannot be read now
         self._journal[:] = [*copied_journals(self._root), *journal_files(self._root / LOGS_FOLDER)]
 
     def _read_checkpoints(self) -> None:

@@ -24,10 +24,16 @@ ReadSecret = Callable[[str, object], object]
 
 
 def common_functions(
-    environment: TemplateEnvironment, variables: Mapping[str, object], env: Mapping[str, str], read_secret: ReadSecret
+    environment: TemplateEnvironment,
+    variables: Mapping[str, object],
+    env: Mapping[str, str],
+    read_secret: ReadSecret,
+    environment_read: set[str],
 ) -> dict[str, TemplateFunction]:
-    """Returns the shared functions by name. `read_secret` gets `UNSET` as the default if the template has none."""
-    shared = CommonFunctions(environment, variables, env, read_secret)
+    """Returns the shared functions by name. `read_secret` gets `UNSET` as the default if the template has none.
+    `environment_read` gets the names that env_var() reads.
+    """
+    shared = CommonFunctions(environment, variables, env, read_secret, environment_read)
     functions: dict[str, Callable[..., object]] = {
         "var": shared.var,
         "env_var": shared.env_var,
@@ -50,6 +56,7 @@ class CommonFunctions:
     _variables: Mapping[str, object]
     _env: Mapping[str, str]
     _read_secret: ReadSecret
+    _environment_read: set[str]
 
     def var(self, name: object, default: object = UNSET) -> object:
         """Returns a variable's value, or `default`."""
@@ -71,6 +78,7 @@ class CommonFunctions:
     def env_var(self, name: object, default: object = UNSET) -> object:
         """Returns an environment variable's text, or `default`. `read_secret` handles secrets."""
         name = text_argument("env_var", name)
+        self._environment_read.add(name)
         if name.upper().startswith(SECRET_PREFIX):
             return self._read_secret(name, default)
         self._environment.state.environment_read.add(name)

@@ -56,7 +56,7 @@ def model_names(environment: TemplateEnvironment, options: RenderOptions) -> dic
     """Returns the names that are the same for all models. `names_of_model` adds the others."""
     functions = ModelFunctions(environment, options)
     return {
-        **common_functions(environment, options.variables, options.env, refuse_secret),
+        **common_functions(environment, options.variables, options.env, refuse_secret, options.environment_read),
         "ref": TemplateFunction("ref", functions.ref),
         "source": TemplateFunction("source", functions.source),
         "log": TemplateFunction("log", functions.log),

@@ -89,7 +89,8 @@ class RenderOptions:
     """The inputs of a compilation besides the project. `run_started_at` is in UTC with its zone set. `log(message,
     info)` gets the messages that templates log; `info` shows them to the user at once. `macros` has values that calls
     of some macros return instead of their own. `spark` is the version of Spark, empty for the newest tested one.
-    `versions` are those of models.
+    `versions` are those of models. `environment_read` gets the name of each environment variable that a template reads
+    with these options, also if it is a secret or not set.
     """
 
     variables: Mapping[str, object]
@@ -102,6 +103,7 @@ class RenderOptions:
     macros: Mapping[str, object] = field(default_factory=dict)
     spark: str = ""
     versions: Mapping[str, ModelVersions] = field(default_factory=dict)
+    environment_read: set[str] = field(default_factory=set, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

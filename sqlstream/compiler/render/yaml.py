@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from sqlstream.compiler.render.yaml_texts import YamlEnvironment
 
 
-def make_yaml_renderer(env: Mapping[str, str]) -> MakeRenderYaml:
-    """Returns a function that creates the renderer of YAML strings once the variables are known."""
-    return lambda variables, target: _YamlRenderer(variables, env, target, {})
+def make_yaml_renderer(env: Mapping[str, str], environment_read: set[str] | None = None) -> MakeRenderYaml:
+    """Returns a function that creates the renderer of YAML strings once the variables are known. `environment_read`
+    gets the names of the environment variables that they read.
+    """
+    read = set() if environment_read is None else environment_read
+    return lambda variables, target: _YamlRenderer(variables, env, target, {}, read)
 
 
 class SinkRenderer:
     """Renders a sink's path and options for one model: its `name`, `path`, `tags` and `meta`."""
 
     def __init__(self, model: Mapping[str, object], options: RenderOptions) -> None:
-        self._render = _YamlRenderer(options.variables, options.env, options.target.name, {"model": model})
+        names, read = {"model": model}, options.environment_read
+        self._render = _YamlRenderer(options.variables, options.env, options.target.name, names, read)
 
     def __call__(self, value: Located, *, secrets: bool) -> object:
         """Returns a rendered text, and other values unchanged. Raises: FindingsError."""
@@ -49,9 +53,10 @@ class _YamlRenderer:
         env: Mapping[str, str],
         target: str | None,
         names: Mapping[str, object],
+        environment_read: set[str],
         docs: Sequence[DocsBlock] | None = None,
     ) -> None:
-        self._known = (variables, env, target, names, docs)
+        self._known = (variables, env, target, names, environment_read, docs)
 
     @cached_property
     def _environment(self) -> YamlEnvironment:

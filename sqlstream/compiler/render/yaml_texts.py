@@ -35,7 +35,8 @@ REMAINS = re.compile(r"[\U0010f800-\U0010f87f]|\\U0010f8|\\udbfe", re.IGNORECASE
 
 class YamlEnvironment(TemplateEnvironment):
     """Renders one YAML string at a time. `names` are known to templates besides the functions, and `reads` covers all
-    strings so far. With `docs`, templates can include docs blocks.
+    strings so far. `environment_read` gets the names of environment variables. With `docs`, templates can include docs
+    blocks.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class YamlEnvironment(TemplateEnvironment):
         env: Mapping[str, str],
         target: str | None,
         names: Mapping[str, object],
+        environment_read: set[str],
         docs: Sequence[DocsBlock] | None = None,
     ) -> None:
         super().__init__()
@@ -52,7 +54,7 @@ class YamlEnvironment(TemplateEnvironment):
         self._secrets_allowed = False
         self._secret_names: list[str] = []
         self._captured: list[object] | None = None
-        self.names.update(common_functions(self, variables, env, self._read_secret))
+        self.names.update(common_functions(self, variables, env, self._read_secret, environment_read))
         if docs is not None:
             self.names["doc"] = docs_function(docs)
         self.names.update(names if target is None else {**names, "target": TargetName(target)})

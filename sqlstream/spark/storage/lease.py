@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -216,6 +216,9 @@ class LeaseFiles(Protocol):
     def names(self) -> tuple[str, ...]:
         """Returns the names of all files, none if the folder does not exist."""
 
+    def changed(self) -> Mapping[str, float]:
+        """Returns when each file was last changed, in seconds since 1970, by its name."""
+
     def read(self, name: str) -> str | None:
         """Returns the text of a file, None if it does not exist."""
 
@@ -241,6 +244,9 @@ class LocalLeaseFiles:
 
     def names(self) -> tuple[str, ...]:
         return self._storage.names(self._folder)
+
+    def changed(self) -> dict[str, float]:
+        return {file.name: file.modified / 1000 for file in self._storage.files(self._folder)}
 
     def read(self, name: str) -> str | None:
         return self._storage.read_text(f"{self._folder}/{name}")
@@ -270,14 +276,20 @@ class HadoopLeaseFiles:
         self._folder = folder
 
     def names(self) -> tuple[str, ...]:
+        return tuple(status.getPath().getName() for status in self._listed())
+
+    def changed(self) -> dict[str, float]:
+        return {status.getPath().getName(): status.getModificationTime() / 1000 for status in self._listed()}
+
+    def _listed(self) -> Sequence[Any]:
         folder = self._make_path(self._folder)
         try:
-            listed = self._system.listStatus(folder)
+            found: Sequence[Any] = self._system.listStatus(folder)
         except SPARK_ERRORS:
             if self._system.exists(folder):
                 raise
             return ()
-        return tuple(status.getPath().getName() for status in listed)
+        return found
 
     def read(self, name: str) -> str | None:
         path = self._path(name)

@@ -19,6 +19,7 @@ from sqlstream.cli.main import main
 from sqlstream.history import database
 from sqlstream.history.reads import PastRun
 from sqlstream.history.store import History
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.processes import process_start
 
 FILES = {
@@ -347,3 +348,20 @@ def test_status_makes_no_history(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     recorded(tmp_path, [line("00:00", **BEGAN)], None)
     assert [path.name for path in (tmp_path / "logs").iterdir()] == ["events.jsonl"]
+
+
+def test_a_storage_that_cannot_be_read_now_kills_no_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submitted run is killed only if its storage says now that it has not written for long; otherwise it is unknown."""
+    note(project, "r1", 1, "another machine", orders="running")
+    folder = project / ".sqlstream/local/_logs"
+    folder.mkdir(parents=True)
+    journal = folder / "20260101T000000Z_r1_00001_0000001.jsonl"
+    journal.write_text("{}\n")
+    os.utime(journal, (1, 1))
+    assert [query.status for query in read_status(ProjectRequest(project)).queries] == ["killed"]
+
+    def unreadable(*_: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(LocalStorage, "files", unreadable)
+    assert [query.status for query in read_status(ProjectRequest(project)).queries] == ["unknown"]

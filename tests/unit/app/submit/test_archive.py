@@ -13,7 +13,7 @@ import pytest
 
 from sqlstream.app.session import start_driver
 from sqlstream.app.submit import archive
-from sqlstream.app.submit.archive import Archive, clear_secrets, pack
+from sqlstream.app.submit.archive import Archive, pack, unmistakable_secrets
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.secrets import Secrets
 from tests.support.compiling import write_files
@@ -98,9 +98,9 @@ def test_a_secret_that_can_be_a_word_is_no_reason_to_refuse(tmp_path: Path) -> N
     """A user name or a flag that is a secret can also be in files by chance."""
     write_files(tmp_path, FILES)
 
-    assert pack(tmp_path, "shop", clear_secrets({"SQLSTREAM_SECRET_USER": "shop"}), with_sqlstream=False).files
+    assert pack(tmp_path, "shop", unmistakable_secrets({"SQLSTREAM_SECRET_USER": "shop"}), with_sqlstream=False).files
     with pytest.raises(FindingsError):
-        pack(tmp_path, "shop", clear_secrets({"SQLSTREAM_SECRET_KEY": "select 1"}), with_sqlstream=False)
+        pack(tmp_path, "shop", unmistakable_secrets({"SQLSTREAM_SECRET_KEY": "select 1"}), with_sqlstream=False)
 
 
 def test_a_large_project_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from sqlstream.app.submit.submit import Submission
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.location import Location
 from sqlstream.project.configuration.target import Target
+from sqlstream.project.secret_text import SecretName, SecretText
 from sqlstream.state.runs.shards import Shard
 from tests.support.spark_operator import SPARK_APPLICATION, SPARK_CONNECT
 
@@ -89,6 +90,68 @@ def test_settings_are_said_once() -> None:
 
     assert application["spec"]["sparkConf"] == {"spark.sql.shuffle.partitions": "12"}
     assert application["spec"]["deps"] == {"jars": ["local:///opt/spark/connectors/kafka.jar"]}
+
+
+FILES = {"jars": "local:///a.jar", "files": "s3a://b/f.txt, s3a://b/g.txt", "archives": "s3a://b/env.tar.gz#env"}
+"""Settings of a target that list files."""
+
+
+def test_files_of_the_target_are_kept() -> None:
+    """Jars, files, archives and Python files of the target are fields of an application, and settings of a server."""
+    found = submission(**FILES, submit_pyFiles="s3a://b/m.py")
+
+    _, application = documents(spark_application(found))
+    (server,) = documents(spark_connect(found))
+
+    jsonschema.validate(application, SPARK_APPLICATION)
+    image_jar = "local:///opt/spark/connectors/kafka.jar"
+    assert application["spec"]["deps"] == {
+        "jars": ["local:///a.jar", image_jar],
+        "files": ["s3a://b/f.txt", "s3a://b/g.txt"],
+        "archives": ["s3a://b/env.tar.gz#env"],
+        "pyFiles": ["s3a://b/m.py"],
+    }
+    settings = server["spec"]["sparkConf"]
+    assert settings["spark.jars"] == f"local:///a.jar,{image_jar}"
+    assert settings["spark.files"] == "s3a://b/f.txt,s3a://b/g.txt"
+    assert (settings["spark.archives"], settings["spark.submit.pyFiles"]) == ("s3a://b/env.tar.gz#env", "s3a://b/m.py")
+
+
+def test_no_setting_of_the_pods_is_lost() -> None:
+    """What a server has no field for stays a setting; an application has fields for all of them."""
+    found = submission(executor_memoryOverhead="1g", driver_memoryOverhead="600m")
+
+    _, application = documents(spark_application(found))
+    (server,) = documents(spark_connect(found))
+
+    assert application["spec"]["executor"]["memoryOverhead"] == "1g"
+    assert not [name for name in application["spec"]["sparkConf"] if "memoryOverhead" in name]
+    settings = server["spec"]["sparkConf"]
+    assert (settings["spark.executor.memoryOverhead"], settings["spark.driver.memoryOverhead"]) == ("1g", "600m")
+
+
+def test_a_full_refresh_is_not_started_again() -> None:
+    """The operator restarts a driver that fails, unless that would begin another full refresh."""
+    policies = [
+        documents(spark_application(replace(submission(), repeats=repeats)))[1]["spec"]["restartPolicy"]["type"]
+        for repeats in (True, False)
+    ]
+
+    assert policies == ["OnFailure", "Never"]
+
+
+def test_a_server_with_a_secret_setting_is_refused() -> None:
+    """The manifest of a server cannot have the setting, so it is an error and not left out."""
+    found = submission()
+    secret = SecretText((SecretName("SQLSTREAM_SECRET_DB"),))
+    target = found.target.model_copy(update={"spark": {**found.target.spark, "spark.hadoop.key": secret}})
+
+    with pytest.raises(FindingsError) as error:
+        spark_connect(replace(found, target=target))
+
+    (finding,) = error.value.findings
+    assert (finding.code, finding.message.split()[0]) == ("cannot-submit", "`spark.hadoop.key`")
+    assert spark_application(replace(found, target=target))
 
 
 def test_secrets_are_references() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sqlstream.app.request import ProjectRequest, RunRequest, Selection
+from sqlstream.app.request import MEMORY_ROWS, ProjectRequest, RunRequest, Selection
 from sqlstream.app.session.start_driver import ENVIRONMENT
 from sqlstream.app.submit import submit
 from sqlstream.app.submit.submit import Submission, prepare, spark_submit_arguments
@@ -142,6 +146,60 @@ def test_only_what_the_project_reads_leaves_this_machine(tmp_path: Path) -> None
     assert found.secrets == ("SQLSTREAM_SECRET_DB",)
 
 
+def test_sql_that_sqlglot_cannot_read_sends_no_other_variables(tmp_path: Path) -> None:
+    """Spark's parser, which then starts in Java with the whole environment, does not count as a reader of it."""
+    root, java = tmp_path / "shop", tmp_path / "java"
+    request = project(root)
+    write_files(root, {"models/unread.sql": "{{ config(sink='lake') }}\nselect ??? as id"})
+    write_files(java, {"release": 'JAVA_VERSION="21.0.1"\n', "bin/java": f"#!/bin/sh\nenv > {tmp_path}/env\nexit 1\n"})
+    (java / "bin/java").chmod(0o755)
+    env = {**ENV, "JAVA_HOME": str(java), "UNUSED": "1"}
+
+    found = prepared(replace(request, project=replace(request.project, env=env)))
+
+    assert "UNUSED=1" in (tmp_path / "env").read_text()
+    assert found.variables == {"DAYS": "7", "KIND_EU": "eu"}
+
+
+def test_secrets_are_those_that_the_run_uses(tmp_path: Path) -> None:
+    """Secrets of other targets, of sinks without a query and in comments do not leave this machine: on Kubernetes, the
+    driver would not start without them. Those of the target and of its alerts do, also if they are not set here.
+    """
+    request = project(
+        tmp_path, **KUBERNETES, spark={**UPLOADS, "spark.shop.key": "{{ env_var('SQLSTREAM_SECRET_KEY') }}"}
+    )
+    declared = json.loads((tmp_path / "project.yml").read_text())
+    declared["targets"]["other"] = {"master": "yarn", "spark": {"spark.x": "{{ env_var('SQLSTREAM_SECRET_OTHER') }}"}}
+    declared["default_target"] = "prod"
+    declared["alerts"] = {"notify": [{"name": "team", "webhook": "{{ env_var('SQLSTREAM_SECRET_HOOK') }}"}]}
+    comment = "# env_var('SQLSTREAM_SECRET_OTHER')\n"
+    unused = {"name": "unused", "format": "parquet", "options": {"a": "{{ env_var('SQLSTREAM_SECRET_OTHER') }}"}}
+    sinks = json.loads((tmp_path / "sinks.yml").read_text())
+    sinks["sinks"].append({**unused, "path": "x"})
+    write_files(tmp_path, {"project.yml": comment + json.dumps(declared), "sinks.yml": json.dumps(sinks)})
+    (tmp_path / "old.yml").write_bytes("# größe: SQLSTREAM_SECRET_OTHER".encode("latin-1"))
+
+    assert prepared(request).secrets == ("SQLSTREAM_SECRET_DB", "SQLSTREAM_SECRET_HOOK", "SQLSTREAM_SECRET_KEY")
+
+
+def test_a_full_refresh_starts_once(tmp_path: Path) -> None:
+    """YARN does not start a driver again that would begin with another full refresh; other runs resume."""
+    request = project(tmp_path / "shop", spark={"spark.yarn.maxAppAttempts": "4"})
+    for full_refresh, attempts in ((True, "1"), (False, "4")):
+        folder = tmp_path / f"files-{attempts}"
+        folder.mkdir()
+        words = spark_submit_arguments(prepared(replace(request, full_refresh=full_refresh)), folder, ENV)
+        assert [word for word in words if "maxAppAttempts" in word] == [f"spark.yarn.maxAppAttempts={attempts}"]
+
+
+def test_the_number_of_shown_rows_is_passed_on(tmp_path: Path) -> None:
+    """`--limit` is in the command of the driver, unless it is the default."""
+    request = project(tmp_path)
+
+    assert prepared(replace(request, limit=3)).arguments[-2:] == ("--limit", "3")
+    assert "--limit" not in prepared(replace(request, limit=MEMORY_ROWS)).arguments
+
+
 def test_a_variable_with_a_secret_is_refused_where_others_see_it(tmp_path: Path) -> None:
     """A setting with the value of a secret would be on a command line, and a variable in a pod; YARN keeps variables."""
     env = {**ENV, "DAYS": SECRET}
@@ -207,6 +265,35 @@ def test_what_cannot_be_sent_is_refused(tmp_path: Path, target: dict[str, Any], 
 
     assert error.value.findings[0].code == "cannot-submit"
     assert fix in error.value.findings[0].fix
+
+
+@pytest.mark.parametrize(
+    ("spark", "default", "is_open"),
+    [
+        ({}, "s3a://bucket", True),
+        ({"spark.yarn.stagingDir": "/staging"}, "gs://bucket", True),
+        ({"spark.yarn.stagingDir": "hdfs:///staging"}, "s3a://bucket", False),
+        ({"spark.hadoop.fs.defaultFS": "hdfs://host"}, "s3a://bucket", False),
+        ({}, "hdfs://host", False),
+        ({}, "abfss://container@account", False),
+        ({}, None, False),
+    ],
+)
+def test_the_default_file_system_is_the_staging_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: dict[str, str], default: str | None, is_open: bool
+) -> None:
+    """Without a store of its own, the staging folder is on Hadoop's default file system, in the settings of the cluster."""
+    property_ = f"<property><name> fs.defaultFS </name><value>{default}</value></property>"
+    write_files(tmp_path, {"conf/core-site.xml": f"<configuration>{property_ if default else ''}</configuration>"})
+    found = prepared(project(tmp_path / "shop", spark=spark))
+    monkeypatch.setattr(submit, "_spark_submit", lambda: "/bin/true")
+    env = {**ENV, "HADOOP_CONF_DIR": str(tmp_path / "conf")}
+
+    if is_open:
+        with pytest.raises(FindingsError, match="cannot-submit"):
+            submit.submit(found, env, lambda _: None)
+    else:
+        assert submit.submit(found, env, lambda _: None)
 
 
 def test_a_cluster_that_spark_does_not_know_is_a_usage_error(tmp_path: Path) -> None:
@@ -290,3 +377,50 @@ def test_the_states_of_the_driver_are_shown(
 
     assert (succeeded, lines) == (code == 0, shown)
     assert SECRET not in (tmp_path / "env").read_text()
+
+
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Makes a shell script take the place of spark-submit."""
+    path = tmp_path / "spark-submit"
+    path.write_text(f"#!/bin/sh\n{script}")
+    path.chmod(0o755)
+    monkeypatch.setattr(submit, "_spark_submit", lambda: str(path))
+
+
+def test_a_failed_driver_on_kubernetes_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spark-submit ends with 0 if the driver's pod has failed; its last state says so."""
+    found = prepared(project(tmp_path, **KUBERNETES, spark=UPLOADS))
+    for phases, succeeded in ((("Pending", "Running", "Failed"), False), (("Running", "Succeeded"), True)):
+        log = "".join(f"26/11/29 10:00:00 INFO LoggingPodStatusWatcherImpl: phase: {phase}\n" for phase in phases)
+        started(tmp_path, monkeypatch, f"cat <<'END'\n{log}END\n")
+        assert submit.submit(found, ENV, lambda _: None) is succeeded
+
+
+def test_the_secrets_do_not_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once YARN reports the application, the file with the secrets is gone, however long the command then waits."""
+    found = prepared(project(tmp_path))
+    script = f"""for word in "$@"; do case $word in *{ENVIRONMENT}) file=${{word##*,}};; esac; done
+[ -f "$file" ] || exit 3
+cat <<'END'
+{reports("ACCEPTED")}END
+while [ -f "$file" ]; do :; done
+"""
+    started(tmp_path, monkeypatch, script)
+
+    assert submit.submit(found, ENV, lambda _: None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_waiting_and_removes_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """SIGTERM and a closed terminal end the command as Ctrl-C does, and nothing stays in the folder for temporary files."""
+    found, temporary = prepared(project(tmp_path)), tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    started(tmp_path, monkeypatch, f"cat <<'END'\n{reports('RUNNING')}END\nexec tail -f /dev/null\n")
+
+    with pytest.raises(KeyboardInterrupt):
+        submit.submit(found, ENV, lambda _: os.kill(os.getpid(), number))
+
+    assert not list(temporary.iterdir())
