@@ -282,13 +282,22 @@ class Browser:
         self.waiting.put_nowait(message)
 
 
+@dataclass
+class Followed:
+    """A follower, whose next call reports what changes after the time `since`."""
+
+    follower: Follower
+    since: str
+
+
 class LiveUpdates:
     """Sends what has changed to all open pages, about once a second. Does nothing while no page is open."""
 
     def __init__(self, data: UiData) -> None:
         self._data = data
         self._browsers: set[Browser] = set()
-        self._followers: dict[str | None, Follower] = {}
+        self._followed: dict[str | None, Followed] = {}
+        self._following = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -299,12 +308,15 @@ class LiveUpdates:
             self._task.cancel()
 
     async def stream(self, browser: Browser) -> AsyncIterator[bytes]:
-        """Yields the messages for one page until it is closed."""
+        """Yields the messages for one page until it is closed: `hello` with a time, and everything that changes after
+        this time.
+        """
         self._browsers.add(browser)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._work())
         try:
-            yield sent("hello", {"time": utc_now()})
+            since = await self._follow(browser.target)
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._work())
+            yield sent("hello", {"time": since})
             while not self._closing.is_set():
                 try:
                     yield await asyncio.wait_for(browser.waiting.get(), ALIVE_SECONDS)
@@ -313,24 +325,32 @@ class LiveUpdates:
         finally:
             self._browsers.discard(browser)
 
+    async def _follow(self, target: str | None) -> str:
+        """Begins to follow a target, unless another page does; returns the time since which changes are reported."""
+        async with self._following:
+            if target not in self._followed:
+                follower = await run_in_threadpool(self._data.follow, target)
+                await run_in_threadpool(follower.changes)  # the first call has none
+                self._followed[target] = Followed(follower, utc_now())
+            return self._followed[target].since
+
     async def _work(self) -> None:
         while self._browsers:
-            for target in {browser.target for browser in self._browsers}:
+            for target, followed in list(self._followed.items()):
                 try:
-                    await self._update(target)
+                    await self._update(target, followed)
                 except Exception:  # the next second may be better
                     logger.exception("a live update failed")
-            self._followers = {
-                target: follower
-                for target, follower in self._followers.items()
+            self._followed = {
+                target: followed
+                for target, followed in self._followed.items()
                 if any(browser.target == target for browser in self._browsers)
             }
             await asyncio.sleep(UPDATE_SECONDS)
 
-    async def _update(self, target: str | None) -> None:
-        if target not in self._followers:
-            self._followers[target] = await run_in_threadpool(self._data.follow, target)
-        changes = await run_in_threadpool(self._followers[target].changes)
+    async def _update(self, target: str | None, followed: Followed) -> None:
+        changes = await run_in_threadpool(followed.follower.changes)
+        followed.since = utc_now()
         if changes is not None:
             message = sent("overview", changes)
             for browser in list(self._browsers):

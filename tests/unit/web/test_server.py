@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
@@ -9,7 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +20,8 @@ from sqlstream import ProjectRequest, UsageError
 from sqlstream.app.request import UiRequest
 from sqlstream.app.session.listening import listen
 from sqlstream.web.server.http import bind
+from sqlstream.web.server.page_app import Browser, LiveUpdates
+from sqlstream.web.server.protocol import UiData
 from tests.services.ui_page import Page, page_of
 
 QUERIES = 20
@@ -318,6 +322,38 @@ def test_live_updates_have_only_what_changed(page: Page, run: LiveRun) -> None:
     assert "trigger" not in changed
     assert [row["batch_id"] for row in seen["batches"]["rows"]][-1] == before + 1
     assert set(seen["overview"]) <= {"time", "queries", "nodes", "flow", "runs"}
+
+
+class _Counted:
+    """A follower whose overview is `number`."""
+
+    number = 0
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+
+    def changes(self) -> dict[str, Any] | None:
+        """Returns the number if it has changed since the last call."""
+        last, self._last = self._last, self.number
+        return None if last in (None, self.number) else {"number": self.number}
+
+
+def test_nothing_that_changes_after_hello_is_lost() -> None:
+    """A page that has read the overview before a change, and `hello` before it, too, gets the change."""
+    follower = _Counted()
+    live = LiveUpdates(cast("UiData", SimpleNamespace(follow=lambda _: follower)))
+
+    async def two_messages() -> list[bytes]:
+        messages = live.stream(Browser(None))
+        hello = await anext(messages)
+        follower.number = 1
+        found = [hello, await anext(messages)]
+        live.close()
+        return found
+
+    hello, changed = asyncio.run(two_messages())
+    assert hello.startswith(b"event: hello\n")
+    assert changed == b'event: overview\ndata: {"number":1}\n\n'
 
 
 def test_the_page_ends_while_a_stream_is_open(project: Path) -> None:

@@ -83,6 +83,7 @@ export class Store {
       if (isSuperseded()) return;
       this.overview = overview;
       this.error = null;
+      if (overview.time < this.followedSince) this.load(); // what changed in between is in neither
       for (const change of this.waiting.splice(0)) this.#merge(change);
       this.#tell({ all: true });
       const project = await get("project", { target: this.target }); // the table does not wait for it
@@ -132,6 +133,7 @@ export class Store {
   }
 
   #connected({ time }) {
+    this.followedSince = time;
     this.retry = FIRST_RETRY_MS;
     const wasLost = ["lost", "locked", "refused"].includes(this.connection.state);
     this.#setConnection("live");
