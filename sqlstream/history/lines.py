@@ -185,11 +185,12 @@ class JournalReader:
     """Reads new lines of the journal files at `paths`, the oldest first.
 
     A file is identified by its first line, so a rename or a copy does not matter, and an inode that the file system
-    uses again is not a problem. Remembers the states of files, to skip those without changes.
+    uses again is not a problem. Remembers the states of files, to skip those without changes. Reads `paths` in each
+    call: the caller can change it.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = tuple(paths)
+        self._paths = paths
         self._done: set[FileState] = set()
 
     def has_news(self) -> bool:

@@ -15,10 +15,11 @@ from typing import Any
 from sqlstream.app.compile.lineage import trace_compiled
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.observe.record import journal_files
+from sqlstream.app.observe.stored_journal import copied_journals
 from sqlstream.app.request import ProjectRequest
 from sqlstream.app.session.target_storage import readable_storage
 from sqlstream.app.status.lags import progress_without_spark
-from sqlstream.app.status.status import read_results, target_of_results
+from sqlstream.app.status.status import copy_logs, read_results, target_of_results
 from sqlstream.app.status.status_text import recorded_finding_text
 from sqlstream.app.ui.charts import charts_of
 from sqlstream.app.ui.docs_page import DocsPages, search_entries
@@ -73,9 +74,11 @@ class ProjectData:
         self._views_lock = threading.Lock()
         root = self._view(request.target).root
         logs, self._root = root / LOGS_FOLDER, root
+        self._journal = [*copied_journals(root), *journal_files(logs)]
+        self._copied_at = float("-inf")
         self._own_history = None
         if history is None:
-            history = History(logs, journal_files(logs), None, lambda run: target_of_results(read_results(root), run))
+            history = History(logs, self._journal, None, lambda run: target_of_results(read_results(root), run))
             self._own_history = history
         self.history = history
         self._lock = threading.Lock()
@@ -112,6 +115,9 @@ class ProjectData:
 
     def _update(self) -> None:
         """Reads what is new. A history that cannot be written now is no reason to end."""
+        if self._own_history is not None and time.monotonic() > self._copied_at + IDLE_UPDATE_SECONDS:
+            self._copy_logs()
+            self._copied_at = time.monotonic()
         try:
             self.history.ingest()
             with self.history.reading() as connection, self._lock:
@@ -120,6 +126,18 @@ class ProjectData:
         except (OSError, sqlite3.Error) as error:
             self._problem = f"{self.history.path.name} cannot be written now ({error}); the page shows what it has"
             logger.exception("the journal was not read")
+
+    def _copy_logs(self) -> None:
+        """Copies the journals of submitted runs, so that the history reads them."""
+        signs: dict[str, float] = {}
+        for target in [*self._views] if self._is_viewed or not self._thread.is_alive() else []:
+            with suppress(OSError, FindingsError, UsageError):
+                seen = self._seen(target)
+                storage = None if seen.loaded is None else readable_storage(seen.loaded)
+                if storage is not None and seen.target is not None:
+                    signs |= copy_logs(storage)
+        self._overviews.live.signs = signs  # without those of a storage that cannot be read now
+        self._journal[:] = [*copied_journals(self._root), *journal_files(self._root / LOGS_FOLDER)]
 
     def _read_checkpoints(self) -> None:
         for target in list(self._views):

@@ -55,9 +55,10 @@ Key = tuple[str, str]
 
 @dataclass
 class LiveQuery:
-    """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`; `run` is
-    the run that wrote it, and `batch` its last batch. `charts` are the latest values of small charts. `lags` are those
-    in its checkpoint by source, and `open_batch` a batch that has begun there, with its time (seconds since 1970).
+    """One query of one target. `entry` is its newest entry, as in run_results.json, with its current `status`, and
+    `recorded` the entry without that. `run` is the run that wrote it, and `batch` its last batch. `charts` are the
+    latest values of small charts. `lags` are those in its checkpoint by source, and `open_batch` a batch that has begun
+    there, with its time (seconds since 1970).
     """
 
     number: int
@@ -65,6 +66,7 @@ class LiveQuery:
     run: int | None = None
     heard_at: str = ""
     entry: Mapping[str, Any] = field(default_factory=dict)
+    recorded: Mapping[str, Any] = field(default_factory=dict)
     status: str | None = None
     charts: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=SPARK_POINTS))
     lags: Mapping[str, LagByUnit] = field(default_factory=dict)
@@ -227,10 +229,13 @@ def _last_batch(entry: Mapping[str, Any]) -> BatchProgress | None:
 
 @dataclass
 class LiveRuns:
-    """All runs by their numbers in the history, and all queries by target and model. `lives` are the states of runs."""
+    """All runs by their numbers in the history, and all queries by target and model. `lives` are the states of runs,
+    and `signs` the times at which submitted runs were alive.
+    """
 
     runs: dict[int, PastRun] = field(default_factory=dict)
     lives: dict[int, RunStatus] = field(default_factory=dict)
+    signs: dict[str, float] = field(default_factory=dict)
     queries: dict[Key, LiveQuery] = field(default_factory=dict)
     _revision: int = -1
     _alert: int = -1
@@ -269,6 +274,7 @@ class LiveRuns:
             if (query.run, query.entry.get("checkpoint")) != (stored.run, stored.entry.get("checkpoint")):
                 query.lags, query.open_batch = {}, None  # of another checkpoint
             query.run, query.heard_at, query.entry = stored.run, stored.heard_at, stored.entry
+            query.recorded = stored.entry
             query.batch = _last_batch(stored.entry)
             after = query.charts[-1][0] if query.charts else -1
             query.charts.extend(latest_batches(connection, stored.number, COLUMNS, SPARK_POINTS, after))
@@ -307,16 +313,16 @@ class LiveRuns:
         for run in unfinished:
             before = self.lives.get(run.number)
             if before is None or run.succeeded is not None or run.number in watched:
-                self.lives[run.number] = run_status(run)
+                self.lives[run.number] = run_status(run, self.signs)
                 if self.lives[run.number] is not before:
                     changed.add(run.number)
         return {key for key, query in self.queries.items() if query.run in changed} if changed else set()
 
     def _set_status(self, query: LiveQuery) -> None:
         run = self.runs.get(query.run) if query.run is not None else None
-        if run is None or not query.entry:
+        if run is None or not query.recorded:
             return
-        past = replace(run, queries={query.model: dict(query.entry)})
+        past = replace(run, queries={query.model: dict(query.recorded)})
         (found,) = project_status([RunWithStatus(past, self.lives[run.number])], None).queries
         query.entry, query.status = found.entry, found.status
 

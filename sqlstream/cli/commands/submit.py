@@ -33,7 +33,7 @@ def submit(request: RunRequest, log_format: str, output: str, standby: bool, man
     """Start the same run with its driver in the cluster (Spark's cluster mode), on YARN or Kubernetes.
 
     Compiles the project, packs it with sqlstream in one archive, starts it with spark-submit, and waits for its end.
-    The events of the run go to the storage of the target, where status finds them on any machine.
+    The events of the run go to the storage of the target, where status and ui find them on any machine.
     """
     from sqlstream.app.submit.manifests import spark_application, spark_connect
     from sqlstream.app.submit.submit import prepare

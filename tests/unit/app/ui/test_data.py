@@ -23,6 +23,7 @@ from sqlstream.app.ui.data import ProjectData
 from sqlstream.app.ui.run_page import HistoryKeeper
 from sqlstream.app.ui.sample import sample_of
 from sqlstream.cli.main import main
+from sqlstream.spark.storage.processes import process_start
 from sqlstream.times import utc_text
 from sqlstream.web.server.protocol import Span, UnknownQueryError
 from tests.services.ui_page import page_of
@@ -285,3 +286,30 @@ def test_a_history_that_lacks_batches_is_known(project: Path) -> None:
             assert found["has_history_since"] is not None
             assert found["set_aside"] == []
             assert page.get("/api/project?target=prod")["has_history_since"] is None
+
+
+def test_a_run_in_the_storage_is_on_the_page(tmp_path: Path) -> None:
+    """A submitted run of another machine, whose journal is only in the storage, is running with its queries, as long as
+    it writes; new lines reach a page that is open.
+    """
+    history = History(QUERIES, 100, 1, time.time())
+    make_history(tmp_path, history)
+    run = LiveRun(tmp_path, history)
+    run.begin()
+    journal, folder = tmp_path / "logs/events.jsonl", tmp_path / ".sqlstream/local/_logs"
+    folder.mkdir(parents=True)
+    elsewhere = journal.read_text().replace(json.dumps(process_start(os.getpid())), '"another machine"')
+    identity = json.loads(elsewhere.splitlines()[0])["invocation_id"]
+    journal.unlink()
+    (folder / f"20260101T000000Z_{identity}_00001_0000001.jsonl").write_text(elsewhere)
+
+    with page_of(ProjectRequest(tmp_path)) as page:
+        found = page.get("/api/project")["runs"][0]
+        assert (found["id"], found["life"]) == (identity, "running")
+        assert page.get("/api/overview")["queries"][name_of(1)]["status"] == "running"
+        end = {"time": utc_text(datetime.now(UTC)), "invocation_id": identity, "event": "run_ended", "succeeded": True}
+        (folder / f"20260101T000000Z_{identity}_00001_0000002.jsonl").write_text(f"{elsewhere}{json.dumps(end)}\n")
+        deadline = time.monotonic() + 120
+        while page.get("/api/project")["runs"][0]["life"] == "running":
+            assert time.monotonic() < deadline
+        assert page.get("/api/project")["runs"][0]["life"] == "ended"
