@@ -115,7 +115,7 @@ fuzz: .venv/ready
 # `make test-all` does it twice, without these tables.
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
-	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_s3.py -k killed
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_s3.py -k "killed or broken"
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py tests/spark/test_lake_changes.py tests/spark/test_lake_replace.py -k killed
 
 # Fifty commands, ended by kill -9 at random moments: runs, parallel runs, full refreshes, promotions, rollbacks and repairs.

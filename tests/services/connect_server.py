@@ -1,15 +1,10 @@
-"""A Spark Connect server for tests, from the pip package of PySpark, and a connection to it that can break."""
+"""A Spark Connect server for tests, from the pip package of PySpark."""
 
 from __future__ import annotations
 
 import os
-import selectors
 import signal
-import socket
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +13,6 @@ import pyspark
 from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-CHUNK = 65536
 
 
 @dataclass(frozen=True)
@@ -68,59 +62,3 @@ def start_connect(folder: Path, python: str = sys.executable, **settings: str) -
     process = ServiceProcess([*command, "spark-internal"], port, folder / "connect.log", env)
     process.start()
     return ConnectServer(port, process)
-
-
-class Cut:
-    """A port that passes everything on to another one, until `break_all` ends all connections through it."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._listener = socket.create_server((LOOPBACK, 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def break_all(self) -> int:
-        """Ends all connections in the middle of what they do, and returns how many there were."""
-        with self._lock:
-            broken, self._open = self._open, set()
-        for each in broken:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        return len(broken) // 2
-
-    def close(self) -> None:
-        """Ends the port, and all connections."""
-        self._listener.close()
-        self.break_all()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                threading.Thread(target=self._pass_on, args=(near,), daemon=True).start()
-
-    def _pass_on(self, near: socket.socket) -> None:
-        with suppress(OSError), near, socket.create_connection((LOOPBACK, self._target)) as far:
-            with self._lock:
-                self._open |= {near, far}
-            selector = selectors.DefaultSelector()
-            selector.register(near, selectors.EVENT_READ, far)
-            selector.register(far, selectors.EVENT_READ, near)
-            while True:
-                for key, _ in selector.select():
-                    taken = key.fileobj.recv(CHUNK)  # type: ignore[union-attr]
-                    if not taken:
-                        return
-                    key.data.sendall(taken)
-
-
-@contextmanager
-def cut(server: ConnectServer) -> Iterator[Cut]:
-    """Yields a port through which `server` can be reached until `break_all`."""
-    found = Cut(server.port)
-    try:
-        yield found
-    finally:
-        found.close()

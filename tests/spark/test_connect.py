@@ -20,7 +20,8 @@ from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
-from tests.services.connect_server import ConnectServer, cut, start_connect
+from tests.services.connect_server import ConnectServer, start_connect
+from tests.services.cut import cut
 from tests.services.kafka_topics import Topic, create_topic
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for, wait_until
 
@@ -261,7 +262,7 @@ def test_killed_servers_leave_exact_outputs(
 @pytest.mark.slow
 def test_broken_connections_do_not_end_a_run(folder: ProjectFolder, server: ConnectServer, read_parquet: Read) -> None:
     """A run goes on after its connections to the server have broken, and reports all batches in between."""
-    with cut(server) as middle:
+    with cut(server.port) as middle:
         over_connect(folder, f"sc://127.0.0.1:{middle.port}", {"plain": PLAIN})
         order_batches(folder, 3)
         process = folder.command("run", "--log-format", "json")

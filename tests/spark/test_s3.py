@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from sqlstream.app.loading.load import Invocation
+from sqlstream.app.observe.stored_journal import StoredJournal, stored_logs
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
+from sqlstream.spark.storage.lease import lease_files
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
+from sqlstream.spark.storage.storage import storage_for
 from sqlstream.state.runs.events import WarningEmitted
-from tests.services.s3 import BUCKET, PASSWORD, S3
+from tests.services.cut import cut
+from tests.services.s3 import BUCKET, PASSWORD, S3, start_s3proxy
 from tests.spark.changes.matrix import MATRIX, SMOKE
 from tests.spark.changes.outcomes import described
 from tests.spark.changes.worlds import judge
-from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, listed_files, order_rows
+from tests.spark.conftest import (
+    LONGEST_WAIT_SECONDS,
+    ProjectFolder,
+    bare_session,
+    listed_files,
+    order_rows,
+    wait_for,
+    wait_until,
+)
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
@@ -44,6 +63,11 @@ def set_target(shop: ProjectFolder, s3: S3, **settings: str) -> None:
         "spark": {**s3.settings(), LEASE_PERIOD: "1", **hadoop},
     }
     shop.write({"project.yml": f"name: shop\nversion: 1.0.0\ntargets: {json.dumps({'local': target})}\n"})
+
+
+def with_password(s3: S3) -> Mapping[str, str]:
+    """Returns the settings of Spark for the server, with the password itself."""
+    return {**s3.settings(), "spark.hadoop.fs.s3a.secret.key": PASSWORD}
 
 
 def folder_of(shop: ProjectFolder) -> str:
@@ -172,6 +196,73 @@ def test_a_store_without_conditional_writes_is_named(shop: ProjectFolder, s3: S3
     assert ids_in(s3, f"{folder_of(shop)}/every") == expected_ids(2)
 
 
+@pytest.mark.slow
+def test_a_store_that_ignores_conditions_is_named(
+    shop: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3Proxy, which imitates S3: runs warn and are exact, also after `kill -9`; a second run is refused."""
+    # S3Proxy would store the checksums of newer clients in the files
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
+    s3 = start_s3proxy(tmp_path)
+    try:
+        set_target(shop, s3)
+        shop.write({"models/every.sql": EVERY, "models/hourly.sql": HOURLY})
+        shop.run_through_kills(KILLS, 7, 1)
+        process = shop.command("run", "--available-now")
+        printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+        assert (process.returncode, printed.count("[weak-lock]")) == (0, 1), printed
+        assert ids_in(s3, f"{folder_of(shop)}/every") == expected_ids(2)
+        assert "unchanged: every, hourly" in shop.invoke("plan").out
+    finally:
+        s3.stop()
+
+
+@pytest.mark.slow
+def test_broken_connections_to_the_store(shop: ProjectFolder, s3: S3) -> None:
+    """While all connections to the store break again and again, a run goes on, and each row is there once."""
+    with cut(s3.process.port) as middle:
+        set_target(shop, replace(s3, url=f"http://127.0.0.1:{middle.port}"))
+        shop.write({"models/every.sql": EVERY.replace("sink='lake'", "sink='lake', trigger='100 milliseconds'")})
+        process = shop.command("run", "--log-format", "json")
+        wait_for(process, '"event": "batch"')
+        for number in range(KILLS):
+            shop.rows(f"in/orders/{2 + number}.json", order_rows(2 + number), modified=2 + number)
+            wait_until(process, middle.break_all)
+            wait_for(process, '"event": "batch"')
+        process.send_signal(signal.SIGTERM)
+        printed, _ = process.communicate(timeout=LONGEST_WAIT_SECONDS)
+
+    assert process.returncode == 0, printed
+    set_target(shop, s3)
+    assert shop.run().succeeded
+    assert ids_in(s3, f"{folder_of(shop)}/every") == expected_ids(2 + KILLS)
+
+
+def test_status_reads_the_journal_of_a_submitted_run(shop: ProjectFolder, s3: S3) -> None:
+    """A journal that a driver writes to the bucket, line by line, is one file there, which `status` reads without Spark."""
+    shop.write({"models/every.sql": EVERY})
+    shop.run()
+    lines = (shop.root / "logs/events.jsonl").read_text().splitlines()
+    session = bare_session("local[1]", **{name.replace(".", "__"): value for name, value in with_password(s3).items()})
+    try:
+        journal = StoredJournal(Invocation(), pytest.fail)
+        folder = stored_logs(f"s3a://{BUCKET}/{folder_of(shop)}")
+        journal.start(lambda: lease_files(*storage_for(folder, session)))
+        for line in lines:
+            journal.add(line)
+        journal.close()
+    finally:
+        session.stop()
+    for name in ("logs", "target"):
+        shutil.rmtree(shop.root / name)
+
+    status = shop.invoke("status")
+
+    assert (status.code, status.err) == (0, "")
+    assert re.search(r"^every +success +1 ", status.out, re.MULTILINE), status.out
+    assert len([name for name in s3.names(folder_of(shop)) if name.startswith("_logs/")]) == 1
+
+
 def test_versions_are_promoted_and_rolled_back(shop: ProjectFolder, s3: S3) -> None:
     """A version runs in parallel, is promoted and rolled back; a full refresh starts another one; past batches can be
     replayed, and the state be shown.
@@ -207,8 +298,7 @@ def test_only_one_writer_creates_a_file(shop: ProjectFolder, s3: S3) -> None:
     """
     shop.write({"models/every.sql": EVERY})
     shop.run()  # the JVM now has the jars
-    settings = {**s3.settings(), "spark.hadoop.fs.s3a.secret.key": PASSWORD}
-    session = bare_session("local[1]", **{name.replace(".", "__"): value for name, value in settings.items()})
+    session = bare_session("local[1]", **{name.replace(".", "__"): value for name, value in with_password(s3).items()})
     try:
         jvm: Any = session._jvm
         path = jvm.org.apache.hadoop.fs.Path(f"s3a://{BUCKET}/{folder_of(shop)}/files/1")
