@@ -216,6 +216,7 @@ CODES: dict[str, str] = {
     "small-files": "A query writes more and smaller files than it should, or the list of its files is long.",
     "growing-state": "The state of a query has grown out of proportion to the rows that it reads, or to Java's heap.",
     "skewed-tasks": "One task takes most of the time of the batches of a query.",
+    "state-memory": "RocksDB has too little memory for the state of a query.",
     "state-files": "A checkpoint keeps the state of many more batches than Spark needs.",
     "cannot-maintain": "Spark cannot compact a table of a sink, or remove what it no longer needs.",
     "unfinished-backfill": "A backfill of a query, or a release of quarantined rows, was interrupted.",
@@ -256,6 +257,7 @@ ADVICE = frozenset(
         "skewed-tasks",
         "small-files",
         "state-files",
+        "state-memory",
         "several-aggregations",
         "stored-model",
         "stream-limit",
@@ -350,7 +352,16 @@ PROTECTS_ROWS = frozenset(
 """The codes of errors in queries that Spark would start, and that would then lose or repeat rows."""
 
 FOUND_BY_RUNS = frozenset(
-    {"growing-state", "new-fields", "skewed-tasks", "small-files", "state-files", "watermark-ahead", "weak-lock"}
+    {
+        "growing-state",
+        "new-fields",
+        "skewed-tasks",
+        "small-files",
+        "state-files",
+        "state-memory",
+        "watermark-ahead",
+        "weak-lock",
+    }
 )
 """The codes among them and the warnings that only a run finds, so that a comment which allows one is never unused."""
 

@@ -1,4 +1,6 @@
-"""Warns, once for each query and run, if its state grows out of proportion, or one task holds up its batches."""
+"""Warns, once for each query and run, if its state grows out of proportion or needs more memory, or one task holds up
+its batches.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from sqlstream.compiler.allowances import lowered
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding, Severity
 from sqlstream.numbers import bytes_text, span_text
+from sqlstream.spark.jvm.state_store import MAX_MEGABYTES, heap_bytes, needed_bytes, rocksdb_bytes
 from sqlstream.state.runs.events import QueryStarted, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
 
@@ -19,6 +22,9 @@ KEPT_SHARE = 0.5
 """If the state keeps this share of all rows that a run has read, it hardly combines or removes rows."""
 HEAP_SHARE = 0.5
 """State in Java's heap takes at most this share: each batch also needs memory, for a new version of the state."""
+
+SLOW_ROW_MS = 0.3
+"""A changed row takes a tenth of this time on a core, unless RocksDB has too little memory, or a function is slow."""
 
 SKEWED_BATCHES = 5
 """The number of batches in a row after which skew is no accident."""
@@ -40,17 +46,17 @@ class _Seen:
 
 
 class StateGrowth:
-    """An observer that emits the warnings. `heap_bytes` is the heap of the process with the state, None if several
-    processes have it.
-    """
+    """An observer that emits the warnings."""
 
     name = "the warnings about state"
 
-    def __init__(
-        self, compiled: CompiledProject, heap_bytes: int | None, emit: Callable[[WarningEmitted], None]
-    ) -> None:
+    def __init__(self, compiled: CompiledProject, emit: Callable[[WarningEmitted], None]) -> None:
         self._models: Mapping[str, CompiledModel] = {model.name: model for model in compiled.models.values()}
-        self._project, self._heap_bytes, self._emit = compiled.project, heap_bytes, emit
+        self._project, self._emit = compiled.project, emit
+        self._heap_bytes, self._rocksdb_bytes = (
+            heap_bytes(compiled.project.target),
+            rocksdb_bytes(compiled.project.target),
+        )
         self._seen: dict[str, _Seen] = {}
         self._reported: set[tuple[str, str]] = set()
 
@@ -80,6 +86,9 @@ class StateGrowth:
         why = self._why_large(seen, batch)
         if why is not None and batch.state is not None:
             yield _growing(model, batch.state.rows, why, in_rocksdb=batch.state.in_rocksdb)
+        if self._rocksdb_bytes is not None and needed_memory(batch) > self._rocksdb_bytes:
+            limit, is_local = self._rocksdb_bytes, self._project.target.is_local
+            yield _lacking_memory(model, batch, needed_memory(batch), limit, is_local=is_local)
         seen.skewed = seen.skewed + 1 if is_skewed(batch) else 0
         if seen.skewed >= SKEWED_BATCHES:
             yield _skewed(model, batch)
@@ -108,6 +117,31 @@ def is_skewed(batch: BatchProgress) -> bool:
     is_large = batch.core_ms >= LEAST_CORE_MS and (batch.state.partitions or 0) >= LEAST_PARTITIONS
     longest = batch.longest_task_ms
     return is_large and longest >= TASK_SHARE * batch.core_ms and longest >= TIME_SHARE * batch.duration_ms
+
+
+def needed_memory(batch: BatchProgress) -> int:
+    """Returns the memory that RocksDB needs for the state of a slow batch, in bytes; 0 for other batches."""
+    state = batch.state
+    if state is None or not state.in_rocksdb or not state.partitions or not state.updated_rows:
+        return 0
+    is_slow = (batch.core_ms or 0) >= max(LEAST_CORE_MS, SLOW_ROW_MS * state.updated_rows)
+    return needed_bytes(state.rows // state.partitions) if is_slow else 0
+
+
+def _lacking_memory(model: CompiledModel, batch: BatchProgress, needed: int, limit: int, *, is_local: bool) -> Finding:
+    rows, changed = (0, 0) if batch.state is None else (batch.state.rows, batch.state.updated_rows)
+    more = -(-(needed - limit) // 1024**2)
+    beside = "" if is_local else f", and add {more:,} MB to `spark.executor.memoryOverhead`"
+    return Finding(
+        "state-memory",
+        f"RocksDB has too little memory for the state of `{model.name}`",
+        f"with {limit // 1024**2:,} MB for {rows:,} rows it reads parts of its files again for each row: batch "
+        f"{batch.batch_id} took {span_text((batch.core_ms or 0) / 1000)} of a core to change {changed:,} rows",
+        f"set `{MAX_MEGABYTES}: {limit // 1024**2 + more}` in the target{beside}; or divide the state into more "
+        f"partitions with `sqlstream state repartition {model.name}`",
+        model.file.location,
+        Severity.WARNING,
+    )
 
 
 def _growing(model: CompiledModel, rows: int, why: str, *, in_rocksdb: bool) -> Finding:

@@ -24,7 +24,6 @@ from sqlstream.app.run.lag_observer import LagReader, has_unreported_lag
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
 from sqlstream.project.configuration.alerts import AlertKind
-from sqlstream.spark.jvm.state_store import heap_bytes
 from sqlstream.state.runs.events import AlertChanged, WarningEmitted
 from sqlstream.state.sources.lag import MeasuredLag
 from sqlstream.version import __version__
@@ -98,7 +97,7 @@ def following(
         observers += [alerts.observer] if alerts is not None else []
         patches = SchemaPatches(loaded.compiled.project, emit)
         observers += [patches] if patches.is_needed else []
-        observers.append(StateGrowth(loaded.compiled, heap_bytes(loaded.compiled.project.target), emit))
+        observers.append(StateGrowth(loaded.compiled, emit))
         started = Observers(observers, report)
         stack.enter_context(observing(started))
         try:

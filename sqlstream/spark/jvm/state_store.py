@@ -13,14 +13,26 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 _ROCKSDB_SETTINGS = "spark.sql.streaming.stateStore.rocksdb"
 CHANGELOG = f"{_ROCKSDB_SETTINGS}.changelogCheckpointing.enabled"
 IS_BOUNDED, MAX_MEGABYTES = f"{_ROCKSDB_SETTINGS}.boundedMemoryUsage", f"{_ROCKSDB_SETTINGS}.maxMemoryUsageMB"
+LEAST_OVERHEAD_OF_EXECUTORS = "spark.executor.minMemoryOverhead"
 MAINTENANCE = "spark.sql.streaming.stateStore.maintenanceInterval"
 
 DEFAULT_HEAP = 1024
 """Spark's default of `spark.driver.memory` and `spark.executor.memory`, in MiB."""
-LEAST_OVERHEAD = 384
-"""The least memory beside the heap that Spark plans for a process, in MiB. By default it is a tenth of the heap."""
+LEAST_OVERHEAD, OVERHEAD_SHARE = 384, 0.1
+"""Spark plans this share of the heap beside it for a process, at least so many MiB."""
 SHARE = 0.5
 """RocksDB's share of the memory beside the heap. The rest is for Python, for buffers of the network and for Java."""
+
+LEAST_MEGABYTES = 512
+"""RocksDB's memory, unless the target says how much there is beside the heap.
+
+RocksDB divides its cache into `CACHE_PARTS`, up to half of which is for buffers, and the filter of a file must fit into
+the rest of one part. Otherwise each access to a key reads the filter again, and takes 500 instead of 5 microseconds.
+"""
+CACHE_PARTS, FILTER_BYTES_OF_KEY = 64, 1.25
+"""The parts of `LRUCache` from 32 MB on, and the ten bits of Spark's `BloomFilter`."""
+MOST_KEYS_IN_FILE = 3_000_000
+"""In a file of 64 MB, RocksDB's largest, if a compressed key and its value have 20 bytes."""
 
 FINITE_MAINTENANCE = "2s"
 """How often state is tidied in queries that end by themselves. With Spark's 60 s, a run that is shorter would never
@@ -33,23 +45,45 @@ _MEBIBYTES = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024**2}
 
 def memory_settings(spark: Mapping[str, object], *, is_local: bool) -> dict[str, str]:
     """Returns the limit of RocksDB's memory in each process that keeps state, for a target with the settings `spark`:
-    the driver of a local master, otherwise each executor. All queries share it.
+    the driver of a local master, otherwise each executor, which gets more memory beside its heap. All queries share it.
 
     The limit is soft: RocksDB writes buffers to disk earlier and keeps fewer blocks in memory, and never fails.
     """
-    return {IS_BOUNDED: "true", MAX_MEGABYTES: str(_max_megabytes(spark, "driver" if is_local else "executor"))}
+    process, more = ("driver", {}) if is_local else ("executor", _overhead_of_executors(spark))
+    heap = _mebibytes(spark.get(f"spark.{process}.memory")) or DEFAULT_HEAP
+    planned = _mebibytes(spark.get(f"spark.{process}.memoryOverhead"))
+    if planned is None and (is_local or more):
+        limit = max(LEAST_MEGABYTES, SHARE * OVERHEAD_SHARE * heap)
+    else:
+        limit = SHARE * (planned or max(LEAST_OVERHEAD, OVERHEAD_SHARE * heap))
+    return {IS_BOUNDED: "true", MAX_MEGABYTES: str(max(1, round(limit))), **more}
+
+
+def _overhead_of_executors(spark: Mapping[str, object]) -> dict[str, str]:
+    """Returns the setting with which Spark plans RocksDB's memory, too; none if the target decides about it."""
+    names = [name.lower() for name in spark if name.startswith(("spark.executor.", "spark.kubernetes."))]
+    if any("memoryoverhead" in name for name in names):
+        return {}
+    return {LEAST_OVERHEAD_OF_EXECUTORS: f"{LEAST_OVERHEAD + LEAST_MEGABYTES}m"}
+
+
+def rocksdb_bytes(target: Target) -> int | None:
+    """Returns the limit of RocksDB's memory in each process that keeps state; None without one, or if it is unknown."""
+    settings = {**memory_settings(target.spark, is_local=target.is_local), **target.spark}
+    limit = str(settings[MAX_MEGABYTES])
+    is_limited = target.remote is None and settings[IS_BOUNDED] in (True, "true") and limit.isdecimal()
+    return int(limit) * 1024**2 if is_limited else None
+
+
+def needed_bytes(keys: int) -> int:
+    """Returns the memory in which RocksDB works well, if a partition of its state has `keys` keys."""
+    return round(2 * CACHE_PARTS * FILTER_BYTES_OF_KEY * min(keys, MOST_KEYS_IN_FILE))
 
 
 def heap_bytes(target: Target) -> int | None:
     """Returns the size of the heap with the state of queries on a local master; None for others, which have several."""
     heap = _mebibytes(target.spark.get("spark.driver.memory")) or DEFAULT_HEAP
     return round(heap * 1024**2) if target.is_local and target.remote is None else None
-
-
-def _max_megabytes(spark: Mapping[str, object], process: str) -> int:
-    heap = _mebibytes(spark.get(f"spark.{process}.memory")) or DEFAULT_HEAP
-    overhead = _mebibytes(spark.get(f"spark.{process}.memoryOverhead")) or max(LEAST_OVERHEAD, heap / 10)
-    return max(1, round(SHARE * overhead))
 
 
 def _mebibytes(text: object) -> float | None:

@@ -9,7 +9,15 @@ import pytest
 from sqlstream import ProjectRequest
 from sqlstream.app.loading.load import load_for_reading
 from sqlstream.compiler.trees import state_never_shrinks
-from sqlstream.spark.jvm.state_store import MAX_MEGABYTES, memory_settings
+from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
+from sqlstream.spark.jvm.state_store import (
+    IS_BOUNDED,
+    LEAST_OVERHEAD_OF_EXECUTORS,
+    MAX_MEGABYTES,
+    memory_settings,
+    rocksdb_bytes,
+)
 
 FILES = {
     "project.yml": "name: shop\nrules: {unbounded-state: ignore}\n",
@@ -27,25 +35,48 @@ MARKED = f"{ORDERS} WATERMARK ts DELAY OF INTERVAL 1 MINUTE"
 @pytest.mark.parametrize(
     ("spark", "megabytes"),
     [
-        ({}, 192),  # half of 384 MiB, which Spark plans at least
-        ({"spark.driver.memory": "2g"}, 192),
-        ({"spark.driver.memory": "8g"}, 410),
-        ({"spark.driver.memory": "10240"}, 512),  # MiB without a unit
+        ({}, 512),
+        ({"spark.driver.memory": "8g"}, 512),
+        ({"spark.driver.memory": "20480"}, 1024),  # half of a tenth, in MiB without a unit
         ({"spark.driver.memoryOverhead": "2g"}, 1024),
-        ({"spark.executor.memory": "64g"}, 192),  # there are no executors
-        ({"spark.driver.memory": "{{ odd }}"}, 192),  # Spark reports it
+        ({"spark.driver.memoryOverhead": "300m"}, 150),
+        ({"spark.executor.memory": "64g"}, 512),  # there are no executors
+        ({"spark.driver.memory": "{{ odd }}"}, 512),  # Spark reports it
     ],
 )
-def test_the_limit_is_half_of_the_memory_beside_the_heap(spark: dict[str, str], megabytes: int) -> None:
-    """A local master counts the driver's memory."""
-    assert memory_settings(spark, is_local=True)[MAX_MEGABYTES] == str(megabytes)
+def test_the_limit_on_a_local_master(spark: dict[str, str], megabytes: int) -> None:
+    """It is half of the driver's memory beside the heap, if the target says how much that is."""
+    assert memory_settings(spark, is_local=True) == {IS_BOUNDED: "true", MAX_MEGABYTES: str(megabytes)}
 
 
-def test_a_cluster_counts_the_memory_of_executors() -> None:
-    """Each executor has a limit of its memory, in any of Spark's units."""
-    settings = {"spark.driver.memory": "64g", "spark.executor.memory": "16384MB"}
+@pytest.mark.parametrize(
+    ("spark", "megabytes", "has_more"),
+    [
+        ({"spark.driver.memory": "64g", "spark.driver.memoryOverhead": "2g"}, 512, True),
+        ({"spark.executor.memory": "16384MB"}, 819, True),
+        ({"spark.executor.memoryOverhead": "600m"}, 300, False),
+        ({"spark.executor.memoryOverheadFactor": "0.4"}, 192, False),
+        ({"spark.kubernetes.memoryOverheadFactor": "0.4"}, 192, False),
+        ({"spark.executor.minMemoryOverhead": "400m"}, 192, False),
+    ],
+)
+def test_the_limit_on_a_cluster(spark: dict[str, str], megabytes: int, has_more: bool) -> None:
+    """Executors get more memory beside the heap, unless the target decides about it."""
+    found = memory_settings(spark, is_local=False)
 
-    assert memory_settings(settings, is_local=False)[MAX_MEGABYTES] == "819"
+    assert found[MAX_MEGABYTES] == str(megabytes)
+    assert found.get(LEAST_OVERHEAD_OF_EXECUTORS) == ("896m" if has_more else None)
+
+
+@pytest.mark.parametrize(
+    ("spark", "expected"),
+    [({}, 512), ({MAX_MEGABYTES: "100"}, 100), ({IS_BOUNDED: "false"}, None), ({MAX_MEGABYTES: "{{ odd }}"}, None)],
+)
+def test_a_target_can_set_the_limit(spark: dict[str, str], expected: int | None) -> None:
+    """The settings of a target take precedence."""
+    target = Target(name="local", storage="store", spark=spark, location=Location("project.yml"))
+
+    assert rocksdb_bytes(target) == (None if expected is None else expected * 1024**2)
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,17 @@ from sqlstream.state.runs.progress import BatchProgress, StateProgress
 from tests.support.batches import batch
 
 FILES = {
-    "project.yml": "name: shop\n",
+    "project.yml": """name: shop
+targets:
+  local:
+    storage: store
+    spark: {spark.driver.memory: 1000m, spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB: 192}
+""",
     "sources.yml": "sources:\n  - {name: shop, tables: [{name: orders, format: json, path: in, schema: id int}]}\n",
     "sinks.yml": "sinks:\n  - {name: out, format: noop}\n",
     "models/orders.sql": "{{ config(sink='out') }}\nselect id from {{ source('shop', 'orders') }}\n",
 }
-HEAP = 1_000_000_000
+HEAP = 1_000 * 1024**2
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -36,7 +41,7 @@ class Warned:
             (folder / name).write_text(allowed + text if name.startswith("models") else text)
         self.found: list[Finding] = []
         compiled = load_for_reading(ProjectRequest(folder)).compiled
-        self._growth = StateGrowth(compiled, HEAP, lambda event: self.found.append(event.finding))
+        self._growth = StateGrowth(compiled, lambda event: self.found.append(event.finding))
         self.see(QueryStarted("orders", 1, 1, "out", "1 second"))
 
     def see(self, *events: RunEvent) -> list[str]:
@@ -80,6 +85,25 @@ def test_state_in_the_heap_has_a_limit(tmp_path: Path) -> None:
     assert Warned(tmp_path / "heap").see(grown(9, 9, 9, HEAP // 2, in_rocksdb=False)) == []
     assert Warned(tmp_path / "more").see(grown(9, 9, 9, HEAP // 2 + 1, in_rocksdb=False)) == ["growing-state"]
     assert Warned(tmp_path / "rocksdb").see(grown(9, 9, 9, 2 * HEAP)) == []
+
+
+def slow(rows: int, core_ms: int = 30_000, *, in_rocksdb: bool = True) -> BatchProgress:
+    """Returns a batch that changes 70,000 of `rows` rows in two partitions."""
+    state = StateProgress(("stateStoreSave",), rows, 70_000, 0, 0, 0, None, 2, in_rocksdb)
+    return batch(rows_in=10 * rows, state=state, core_ms=core_ms, tasks=4, longest_task_ms=1)
+
+
+def test_state_that_is_too_large_for_rocksdb(tmp_path: Path) -> None:
+    """A warning comes if partitions have so many rows that their filters do not fit into the memory of RocksDB, and the
+    batch is slow.
+    """
+    run = Warned(tmp_path)
+
+    assert run.see(slow(2_400_000), slow(9_000_000, 20_000), slow(9_000_000, in_rocksdb=False)) == []
+    assert run.see(slow(3_000_000), slow(9_000_000)) == ["state-memory"]
+    assert "with 192 MB for 3,000,000 rows" in run.found[0].why
+    assert "maxMemoryUsageMB: 229`" in run.found[0].fix
+    assert "spark.executor.memoryOverhead" not in run.found[0].fix
 
 
 def test_a_comment_allows_it(tmp_path: Path) -> None:
