@@ -64,15 +64,15 @@ AN_HOUR_AGO = time.time() - 3600
 """Files are modified at this time (seconds since 1970) and later: one time for all, so that a slow test keeps their order."""
 
 
+_NOT_ON_CLUSTERS = {
+    "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
+    "test_quarantine.py": "its sinks are SQLite files",
+    "test_results_and_ledger_are_written": "it has the number of partitions of two cores",
+    "test_a_rate_source_is_sampled_once": "another number of cores divides the rows differently",
+}
 LOCAL_ONLY = {
-    "standalone": {
-        "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
-        "test_quarantine.py": "its sinks are SQLite files",
-    },
-    "yarn": {
-        "test_sqlite.py": "SQLite is a file of one machine, which a target on a cluster refuses",
-        "test_quarantine.py": "its sinks are SQLite files",
-    },
+    "standalone": _NOT_ON_CLUSTERS,
+    "yarn": _NOT_ON_CLUSTERS,
     "connect": {
         "test_an_error_has_the_line_of_the_model": "a server finds the error after the function has returned",
         "test_one_function_writes_several_batch_models": "rows that nobody has read count as 0 there",

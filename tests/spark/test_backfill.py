@@ -76,7 +76,10 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
 def from_scratch(folder: ProjectFolder, root: Path, read: ReadParquet) -> list[int]:
     """Returns what a new stream over everything writes."""
     shutil.copytree(folder.root, root, ignore=shutil.ignore_patterns("store", "target", "logs"))
-    assert ProjectFolder(root).run("flat").succeeded
+    copied = ProjectFolder(root)
+    # on a cluster, the storage is an absolute path
+    copied.write({"project.yml": (root / "project.yml").read_text().replace(str(folder.root), str(root))})
+    assert copied.run("flat").succeeded
     return ids(read(root / "store/flat"))
 
 
