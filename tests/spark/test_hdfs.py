@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -55,6 +56,30 @@ def expected_ids(files: int) -> list[int]:
 
 
 EVERYTHING = expected_ids(2) + [row["id"] for row in order_rows(7)]
+
+
+@pytest.mark.slow
+def test_plan_and_status_start_spark(shop: ProjectFolder, hdfs: Hdfs) -> None:
+    """Without --check, both read HDFS with Spark on this machine, although the master is a cluster that nobody can
+    reach, with the results and exit codes of --check.
+    """
+    shop.write({"models/every.sql": EVERY, "models/totals.sql": TOTALS})
+    assert shop.run().succeeded
+    shop.write({"models/totals.sql": TOTALS.replace("count(*)", "count(kind)")})
+    checked = [shop.invoke(command, "--check", "--output", "json") for command in ("plan", "status")]
+    project = (shop.root / "project.yml").read_text()
+    shop.write({"project.yml": project.replace("master: 'local[2]'", "master: 'spark://127.0.0.1:1'")})
+
+    found = [shop.invoke(command, "--output", "json") for command in ("plan", "status")]
+
+    (plan, status), (planned, known) = ([json.loads(each.out) for each in pair] for pair in (found, checked))
+    assert plan == planned
+    committed = [[each["versions"][0]["committed_batch"] for each in of["checkpoints"]] for of in (status, known)]
+    assert committed == [[1, 1], [1, 1]]
+    assert (status.keys(), status["unread"]) == (known.keys(), None)
+    assert [each.code for each in found] == [each.code for each in checked] == [1, 0]
+    reason = f"without data, because only Spark can read {hdfs.uri}/{shop.root.name}\n"
+    assert [reason in each.err for each in found] == [True, True]
 
 
 @pytest.mark.slow

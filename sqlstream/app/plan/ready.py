@@ -509,10 +509,15 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     return PlannedQuery(query, plan, root, storage, state, locked, is_parallel)
 
 
-def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest) -> ProjectPlan:
-    """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
+def plan_with_spark(
+    loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest, reason: str | None = None
+) -> ProjectPlan:
+    """Returns the plan of `models`. `reason` is as in `spark_for_check`.
+
+    Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal.
+    """
     project, secrets = request.project, Secrets(request.project.env)
-    with spark_for_check(loaded, models, project, secrets, "plan") as (runtime, signals):
+    with spark_for_check(loaded, models, project, secrets, "plan", reason) as (runtime, signals):
         run = RunRequest(project, request.selection, parallel=request.parallel)
         checks = CheckContext(loaded, run, runtime, secrets, NoLocks(secrets, lambda _: None))
         planned = {}
