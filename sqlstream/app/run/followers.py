@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from sqlstream.app.alerts.alerts_sink import Write as WriteAlerts
 from sqlstream.app.alerts.evaluation import QueryRules
@@ -29,6 +30,9 @@ from sqlstream.state.runs.events import AlertChanged, WarningEmitted
 from sqlstream.state.sources.lag import MeasuredLag
 from sqlstream.version import __version__
 
+if TYPE_CHECKING:  # loads pyspark
+    from sqlstream.spark.storage.lease import LeaseFiles
+
 
 @dataclass(frozen=True)
 class RunFollowers:
@@ -41,6 +45,22 @@ class RunFollowers:
     metrics_sink: MetricsSink | None = None
     alerts: RunAlerts | None = None
     stored: StoredJournal | None = None
+
+    def write_journal(self, open_files: Callable[[], LeaseFiles], report: Callable[[str], None]) -> None:
+        """Begins to write the journal of a submitted run to the storage, and continues the alerts that earlier ones
+        have left open there. `report` gets a sentence if these cannot be read.
+        """
+        from sqlstream.spark.jvm.gateway import SPARK_ERRORS  # loads pyspark
+
+        if self.stored is None:
+            return
+        self.stored.start(open_files)
+        if self.alerts is not None:
+            try:
+                self.alerts.keep_in(self.stored)
+            except (OSError, *SPARK_ERRORS) as error:
+                problem = str(error).partition("\n")[0]
+                report(f"the open alerts of earlier runs cannot be read ({problem}); those of this run are not kept")
 
     def writing_metrics(self, write: Write) -> AbstractContextManager[None]:
         """Writes metrics to their sink during the body, if the project declares one."""

@@ -83,9 +83,8 @@ def run_queries(
     )
     # the locks are released after Spark stops: until then queries may write
     with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
-        if followers.stored is not None:
-            folder, session = stored_logs(storage_base(loaded)), runtime.session
-            followers.stored.start(lambda: lease_files(*storage_for(folder, session)))
+        folder, session = stored_logs(storage_base(loaded)), runtime.session
+        followers.write_journal(lambda: lease_files(*storage_for(folder, session)), lambda text: notify(Notice(text)))
         locks.connect = runtime.connect
         notify(_found(loaded, runtime))
         if runtime.connect is None and java_locale() is None:
