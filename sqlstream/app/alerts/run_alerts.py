@@ -101,7 +101,7 @@ class AlertObserver:
             self._put(Change(change, self._book.open.get((change.model, AlertKind(change.alert))), at))
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunAlerts:
     """The alerts of a run: the observer that raises them, what keeps and delivers them, and the names of the run's
     queries and of all queries of the project.
@@ -114,23 +114,37 @@ class RunAlerts:
     store: AlertStore
     queries: frozenset[str]
     all_queries: frozenset[str]
+    _keep: Callable[[], None] = lambda: None
 
-    def keep_in(self, journal: StoredJournal) -> None:
-        """Continues the alerts that earlier submitted runs have left open in the storage of `journal`, and keeps those
-        of this run there. Raises: OSError; Spark's errors.
+    def continue_from(self, journal: StoredJournal) -> None:
+        """Continues the alerts that earlier submitted runs have left open in the storage of `journal`. Raises: OSError;
+        Spark's errors.
         """
         earlier = read_earlier(journal.notes())
         alerts = [alert for alert in earlier.alerts if is_of_run(alert, self.queries, self.all_queries)]
         queries = self.queries | {alert.model for alert in alerts}
         self.store.adopt(alerts)
+        self.observer.adopt(alerts)
 
         def save() -> None:
             journal.keep(alerts_text(queries, self.store.open_alerts()), earlier.replaced_by(queries))
 
-        self.outbox.call_after_changes(save)
-        self.observer.adopt(alerts)
-        if earlier.queries:
-            save()
+        def keep() -> None:
+            if earlier.queries or self.store.open_alerts():
+                save()
+            self.outbox.call_after_changes(save)
+
+        self._keep = keep
+
+    def keep(self) -> None:
+        """Keeps the open alerts in the storage from now on, if `continue_from` was called."""
+        self._keep()
+
+    def refuse(self, findings: Sequence[Finding]) -> None:
+        """The run ends because of `findings`. If another run has its queries, that one keeps their alerts."""
+        if not any(finding.code == IN_USE for finding in findings):
+            self.keep()
+        self.observer.refuse(findings)
 
     @contextmanager
     def writing(self, write: Write, drain: Callable[[], object]) -> Iterator[None]:

@@ -46,5 +46,5 @@ def read_earlier(files: Iterable[tuple[str, str]]) -> EarlierAlerts:
         except (KeyError, TypeError, ValueError):
             continue
         queries[name] = known
-        alerts |= {model: [alert for alert in read if alert.model == model] for model in known}
+        alerts |= {model: [alert for alert in read if alert.model == model] for model in sorted(known)}
     return EarlierAlerts(tuple(alert for found in alerts.values() for alert in found), queries)

@@ -46,21 +46,29 @@ class RunFollowers:
     alerts: RunAlerts | None = None
     stored: StoredJournal | None = None
 
-    def write_journal(self, open_files: Callable[[], LeaseFiles], report: Callable[[str], None]) -> None:
-        """Begins to write the journal of a submitted run to the storage, and continues the alerts that earlier ones
-        have left open there. `report` gets a sentence if these cannot be read.
+    def write_journal(self, open_files: Callable[[], LeaseFiles]) -> None:
+        """Begins to write the journal of a submitted run to the storage."""
+        if self.stored is not None:
+            self.stored.start(open_files)
+
+    def continue_alerts(self, report: Callable[[str], None]) -> None:
+        """Continues the alerts that earlier submitted runs have left open in the storage. `report` gets a sentence if
+        these cannot be read. Call it when no other run of the queries changes them.
         """
         from sqlstream.spark.jvm.gateway import SPARK_ERRORS  # loads pyspark
 
-        if self.stored is None:
+        if self.alerts is None or self.stored is None:
             return
-        self.stored.start(open_files)
+        try:
+            self.alerts.continue_from(self.stored)
+        except (OSError, *SPARK_ERRORS) as error:
+            problem = str(error).partition("\n")[0]
+            report(f"the open alerts of earlier runs cannot be read ({problem}); those of this run are not kept")
+
+    def keep_alerts(self) -> None:
+        """Keeps the open alerts of a submitted run in the storage from now on. Call it when it has all locks."""
         if self.alerts is not None:
-            try:
-                self.alerts.keep_in(self.stored)
-            except (OSError, *SPARK_ERRORS) as error:
-                problem = str(error).partition("\n")[0]
-                report(f"the open alerts of earlier runs cannot be read ({problem}); those of this run are not kept")
+            self.alerts.keep()
 
     def writing_metrics(self, write: Write) -> AbstractContextManager[None]:
         """Writes metrics to their sink during the body, if the project declares one."""
@@ -125,7 +133,7 @@ def following(
             yield RunFollowers(started, heartbeat, sink, alerts)
         except FindingsError as error:
             if alerts is not None:
-                alerts.observer.refuse(error.findings)
+                alerts.refuse(error.findings)
             raise
 
 

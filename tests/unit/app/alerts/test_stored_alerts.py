@@ -78,7 +78,8 @@ def running(tmp_path: Path) -> Running:
             stack.callback(started.outbox.end, 60)
             started.outbox.start()
             started.journal.start(lambda: files or LocalLeaseFiles(str(tmp_path / "_logs")))
-            started.alerts.keep_in(started.journal)
+            started.alerts.continue_from(started.journal)
+            started.alerts.keep()
             yield started
 
     return run
