@@ -257,3 +257,17 @@ def test_a_standby_that_cannot_run_fails_at_once(orders: ProjectFolder) -> None:
         assert first.end(signal.SIGTERM) == 0
 
     assert (code, second.has("state-change"), is_running) == (1, True, True)
+
+
+@pytest.mark.slow
+def test_a_standby_whose_spark_is_killed_ends(shop: ProjectFolder) -> None:
+    """A standby that could not take over ends with code 1, and says why. The first run goes on."""
+    with running(shop) as first:
+        first.wait_for(BATCH, 2)
+        with running(shop, "--standby") as second:
+            second.wait_for(WAITS)
+            os.kill(java_below(second.process.pid), signal.SIGKILL)
+            code = second.end()
+        assert first.end(signal.SIGTERM) == 0
+
+    assert (code, second.has("the Java process of Spark ended")) == (1, True), second.text

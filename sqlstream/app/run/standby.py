@@ -11,9 +11,8 @@ from sqlstream.app.session.target_storage import storage_location
 from sqlstream.app.state.repartition import check_migrations
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import FindingsError
-from sqlstream.spark.jvm.errors import read_error
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS
-from sqlstream.spark.storage.query_locks import NoLocks, query_in_use
+from sqlstream.spark.jvm.gateway import is_jvm_gone
+from sqlstream.spark.storage.query_locks import LEASE_PERIOD, NoLocks, query_in_use
 from sqlstream.spark.storage.storage import storage_problems
 from sqlstream.state.runs.events import Notice, RunEvent
 
@@ -81,29 +80,44 @@ class Standby:
     def _busy(self) -> list[str]:
         """Returns a sentence for each query that another run has.
 
-        Raises: FindingsError if one may run on another server of Spark Connect.
+        Raises: FindingsError if Spark has ended, or if a query may run on another server of Spark Connect.
         """
         # looks at all of them: only time shows whether a run with a lease is alive
         return [busy for model in self._models if (busy := self._busy_query(model)) is not None]
 
     def _busy_query(self, model: CompiledModel) -> str | None:
         self._signals.check()
-        checks, name, location = self._checks, model.name, model.file.location
+        checks = self._checks
         try:
-            known = self._watched.get(model.unique_id)
-            holder = None if known is None else checks.locks.holder(*checks.storage_of(known), name, location)
-            if holder is None:  # the other run may have created another version
-                version = existing_version(checks, model)
-                if version is not None and version != known:
-                    holder = checks.locks.holder(*checks.storage_of(version), name, location)
-                    self._watched[model.unique_id] = version
-        except (OSError, *SPARK_ERRORS) as error:
-            problem = checks.secrets.redact(read_error(error).message.partition("\n")[0])
-            return f"standby: the storage does not say now whether another run has the query of `{name}` ({problem})"
+            with storage_problems(checks.wanted_root(model), storage_location(checks.loaded, model), checks.secrets):
+                if checks.runtime.connect is None:
+                    checks.runtime.session.conf.get(LEASE_PERIOD, None)  # an error if Spark has ended
+                holder = self._holder(model)
+        except FindingsError as error:
+            cause, (finding, *_) = error.__cause__, error.findings
+            if finding.code != "storage-unusable" or cause is None or is_jvm_gone(cause):
+                raise
+            return f"standby: {finding.message} now, so it waits: {finding.why}"
         if holder is None:
             return None
-        finding = query_in_use(name, holder, location)
+        finding = query_in_use(model.name, holder, model.file.location)
         return f"standby: {finding.message}: {finding.why}"
+
+    def _holder(self, model: CompiledModel) -> str | None:
+        """Returns the run that has the version that `model` would use. Raises: OSError, Spark's errors."""
+        checks, known = self._checks, self._watched.get(model.unique_id)
+        found = None if known is None else self._holder_of(known, model)
+        if found is not None:
+            return found
+        version = existing_version(checks, model)  # the other run may have created another one
+        if version is None or version == known:
+            return None
+        self._watched[model.unique_id] = version
+        return self._holder_of(version, model)
+
+    def _holder_of(self, version: str, model: CompiledModel) -> str | None:
+        storage, root = self._checks.storage_of(version)
+        return self._checks.locks.holder(storage, root, model.name, model.file.location)
 
     def _lock_all(self) -> list[CheckedQuery]:
         """Returns the queries, checked and locked. All runs lock in the same order, and stop at the first query that
