@@ -10,10 +10,8 @@ import pytest
 
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 from tests.services.hdfs import Hdfs, start_hdfs
-from tests.spark.changes.matrix import MATRIX, SMOKE
-from tests.spark.changes.outcomes import described
-from tests.spark.changes.worlds import judge
 from tests.spark.conftest import ProjectFolder, order_rows, rows_on_hdfs
+from tests.support.short_matrix import misjudged_edits
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
@@ -111,12 +109,7 @@ def test_killed_runs_leave_each_row_once(shop: ProjectFolder, hdfs: Hdfs) -> Non
 @pytest.mark.slow
 def test_edits_are_judged_as_with_a_folder(shop: ProjectFolder, hdfs: Hdfs) -> None:
     """`run` resumes changed queries on HDFS exactly where their results agree with a run from the start."""
-    edits = [edit for edit in MATRIX if edit.name in SMOKE and edit.group == "queries"]
-
-    found = judge(edits, {}, shop.root / "edits", storage=f"{hdfs.uri}/edits")
-
-    assert edits
-    assert [described(each) for each in found if not each.is_expected] == []
+    assert misjudged_edits(shop.root / "edits", f"{hdfs.uri}/edits") == []
 
 
 @pytest.mark.slow

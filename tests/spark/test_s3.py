@@ -14,10 +14,8 @@ from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 from sqlstream.state.runs.events import WarningEmitted
 from tests.services.s3 import BUCKET, PASSWORD, S3
-from tests.spark.changes.matrix import MATRIX, SMOKE
-from tests.spark.changes.outcomes import described
-from tests.spark.changes.worlds import judge
 from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, bare_session, listed_files, order_rows
+from tests.support.short_matrix import misjudged_edits
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
@@ -154,12 +152,8 @@ def test_killed_runs_leave_each_row_once(shop: ProjectFolder, s3: S3) -> None:
 def test_edits_are_judged_as_with_a_folder(shop: ProjectFolder, s3: S3) -> None:
     """`run` resumes changed queries on S3 exactly where their results agree with a run from the start."""
     settings = ", ".join(f"{name}: {json.dumps(value)}" for name, value in s3.settings().items())
-    edits = [edit for edit in MATRIX if edit.name in SMOKE and edit.group == "queries"]
 
-    found = judge(edits, {False: settings, True: settings}, shop.root / "edits", storage=f"s3a://{BUCKET}/edits")
-
-    assert edits
-    assert [described(each) for each in found if not each.is_expected] == []
+    assert misjudged_edits(shop.root / "edits", f"s3a://{BUCKET}/edits", settings) == []
 
 
 def test_a_store_without_conditional_writes_is_named(shop: ProjectFolder, s3: S3) -> None:

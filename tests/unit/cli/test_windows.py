@@ -89,6 +89,7 @@ def run(project: Path, *arguments: str, windows: bool) -> tuple[int, str, str]:
         ("compile", "--output", "json"),
         ("ls", "--select", "+device_sessions", "--output", "json"),
         ("lineage", "device_windows"),
+        ("plan", "--select", "device_windows"),
         ("explain", "java-missing"),
         ("run", "--help"),
     ],
