@@ -227,21 +227,17 @@ def _aggregation(node: Aggregate, mode: str, delays: tuple[Delay, ...]) -> Step:
 
 
 def _timed(node: Aggregate, operator: str, key: Key, delays: tuple[Delay, ...]) -> Step:
-    call = read_window(key.text)
-    release = _release(key, call)
+    # a window from upstream is a plain name here
+    time = key.text if read_window(key.text) is not None else key.column.window or key.text
+    call = read_window(time)
+    release = WaitsFor.TIME  # also of window_time(), which returns a time of the window
+    if call is not None:
+        release = WaitsFor.SESSION if call.is_session else WaitsFor.WINDOW
     example, unknown = None, _obstacle(node, key, call, delays)
     if unknown is None:
         start, end = _bounds(call)
         example = Example(start, end, tuple(_up(end) + delay.span for delay in delays if delay.span is not None))
-    return Step(release, operator, node.where, key.text, example, unknown)
-
-
-def _release(key: Key, call: TimeWindow | None) -> WaitsFor:
-    if call is not None:
-        return WaitsFor.SESSION if call.is_session else WaitsFor.WINDOW
-    # window_time() returns a time of the window, not a window.
-    is_struct = key.column.window and not key.text.lower().startswith("window_time")
-    return WaitsFor.WINDOW if is_struct else WaitsFor.TIME
+    return Step(release, operator, node.where, time, example, unknown)
 
 
 def _obstacle(node: Aggregate, key: Key, call: TimeWindow | None, delays: tuple[Delay, ...]) -> str | None:

@@ -1,7 +1,7 @@
 """Writes example files the way a file stream must find them: whole, and with rising modification times.
 
 Spark's file source takes files by modification time, in milliseconds. Files that are written in one go, or checked
-out by git, may share theirs, so each gets a second of its own; running a generator again restores the order.
+out by git, may share theirs, so each gets another second; running a generator again restores the order.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class LineHandler(socketserver.StreamRequestHandler):
     server: LineServer
 
     def handle(self) -> None:
-        """Send the lines, then wait for the client to go; called once for each client, in a thread of its own."""
+        """Send the lines, then wait for the client to go; called once for each client, in a new thread."""
         with contextlib.suppress(ConnectionError):
             for line in self.server.lines:
                 self.wfile.write(line)

@@ -42,9 +42,12 @@ class SparkCluster:
 
 
 @contextmanager
-def spark_cluster(folder: Path, workers: int = 2, cores: int = 1, applications: int = 1) -> Iterator[SparkCluster]:
+def spark_cluster(
+    folder: Path, workers: int = 2, cores: int = 1, applications: int = 1, hidden: Path | None = None
+) -> Iterator[SparkCluster]:
     """Runs a cluster until the body ends. `cores` are those that each application gets of each worker, and
-    `applications` the number of those that run at the same time. Work folders and logs are in `folder`.
+    `applications` the number of those that run at the same time. Work folders and logs are in `folder`. The workers do
+    not have the folder `hidden`, as if they were other machines: they see an empty one in its place.
     """
     port, *others = free_ports(workers + 1)
     master = f"spark://{LOOPBACK}:{port}"
@@ -52,7 +55,7 @@ def spark_cluster(folder: Path, workers: int = 2, cores: int = 1, applications: 
     size = ("-c", str(cores * applications), "-m", f"{EXECUTOR_GIGABYTES * applications}g")
     nodes = [_process(folder, "master.Master", port, "master", env=shares)]
     for number, own in enumerate(others):
-        nodes.append(_process(folder, "worker.Worker", own, f"worker-{number}", master, *size))
+        nodes.append(_process(folder, "worker.Worker", own, f"worker-{number}", master, *size, hidden=hidden))
     try:
         nodes[0].start()
         with ThreadPoolExecutor() as starting:
@@ -63,8 +66,19 @@ def spark_cluster(folder: Path, workers: int = 2, cores: int = 1, applications: 
             node.stop()
 
 
+def without_folder(path: Path) -> list[str]:
+    """Returns the start of a command that runs the rest of it where the folder `path` is empty."""
+    return ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(path)]
+
+
 def _process(
-    folder: Path, name: str, port: int, node: str, *arguments: str, env: Mapping[str, str] | None = None
+    folder: Path,
+    name: str,
+    port: int,
+    node: str,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    hidden: Path | None = None,
 ) -> ServiceProcess:
     given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # as on another machine
     environment = {
@@ -79,6 +93,7 @@ def _process(
     (folder / f"{node}-local").mkdir()
     listens = ("--host", LOOPBACK, "--port", str(port), "--webui-port", "0")
     command = [str(_SPARK_CLASS), f"{_DEPLOY}.{name}", *arguments, *listens]
+    command = command if hidden is None else [*without_folder(hidden), *command]
     return ServiceProcess(command, port, folder / f"{node}.log", environment)
 
 

@@ -322,7 +322,7 @@ def test_values_that_cannot_be_read_are_corrupt(spark: SparkSession) -> None:
 
 @pytest.mark.slow
 def test_values_that_are_not_known_are_corrupt(spark: SparkSession) -> None:
-    """Whatever Debezium writes for a large value that a change of PostgreSQL leaves as it is, for each type, is never a
+    """What Debezium writes for a large value that a change of PostgreSQL leaves as it is, for each type, is never a
     value of a row. The reason names the column and REPLICA IDENTITY FULL.
     """
     text = "__debezium_unavailable_value"

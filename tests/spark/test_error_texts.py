@@ -165,7 +165,7 @@ def failure_over_constants(spark: SparkSession, tmp_path: Path, expression: str)
 def test_constants_in_a_plan_are_no_causes(
     spark: SparkSession, tmp_path: Path, expression: str, condition: str | None, *, is_permanent: bool
 ) -> None:
-    """A failure is read from its causes, whatever constants the plan has, which Spark prints with the failure."""
+    """A failure is read from its causes, also if the plan that Spark prints with it has constants with other messages."""
     error = failure_over_constants(spark, tmp_path, expression)
     assert all(text.strip().split("\n")[0] in str(error) for text in CONSTANTS)
 

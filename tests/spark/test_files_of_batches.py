@@ -1,4 +1,4 @@
-"""Each micro-batch reads the files that exist then, whatever their names are, each of them once."""
+"""Each micro-batch reads the files that exist then, with any names, each of them once."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ from {{ source('shop', 'orders') }}
 def test_every_type_comes_back(
     shop: ProjectFolder, read_parquet: Rows, request: pytest.FixtureRequest, sink: str
 ) -> None:
-    """A released row has the values that it would have had without the quarantine, whatever sink kept it."""
+    """A released row has the values that it would have had without the quarantine, with each sink that can keep it."""
     if sink in ("json", "parquet", "sqlite"):
         declared = f"  - {{name: bad, format: {sink}, path: '{{{{ model.name }}}}'}}\n"
     else:

@@ -25,9 +25,6 @@ from sqlstream.spark.storage.storage import storage_for
 from sqlstream.state.runs.events import WarningEmitted
 from tests.services.cut import cut
 from tests.services.s3 import BUCKET, PASSWORD, S3, start_s3proxy
-from tests.spark.changes.matrix import MATRIX, SMOKE
-from tests.spark.changes.outcomes import described
-from tests.spark.changes.worlds import judge
 from tests.spark.conftest import (
     LONGEST_WAIT_SECONDS,
     ProjectFolder,
@@ -37,6 +34,7 @@ from tests.spark.conftest import (
     wait_for,
     wait_until,
 )
+from tests.support.short_matrix import misjudged_edits
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 EVERY = "{{ config(sink='lake') }} select id from {{ source('shop', 'orders') }}"
@@ -131,7 +129,9 @@ def test_plan_and_status_need_no_spark(shop: ProjectFolder, monkeypatch: pytest.
     assert "0 files" in status.out
     monkeypatch.delenv("SQLSTREAM_SECRET_S3")
     refused = shop.invoke("plan")
-    assert (refused.code, "[storage-unusable]" in refused.err, "add --check" in refused.err) == (1, True, True)
+    assert refused.code == 1
+    assert ": `SQLSTREAM_SECRET_S3` is not set\n" in refused.err  # why Spark has to read it
+    assert "[missing-env-var]" in refused.err
 
 
 def test_a_store_that_does_not_answer_is_a_finding(shop: ProjectFolder, s3: S3) -> None:
@@ -176,12 +176,8 @@ def test_killed_runs_leave_each_row_once(shop: ProjectFolder, s3: S3) -> None:
 def test_edits_are_judged_as_with_a_folder(shop: ProjectFolder, s3: S3) -> None:
     """`run` resumes changed queries on S3 exactly where their results agree with a run from the start."""
     settings = ", ".join(f"{name}: {json.dumps(value)}" for name, value in s3.settings().items())
-    edits = [edit for edit in MATRIX if edit.name in SMOKE and edit.group == "queries"]
 
-    found = judge(edits, {False: settings, True: settings}, shop.root / "edits", storage=f"s3a://{BUCKET}/edits")
-
-    assert edits
-    assert [described(each) for each in found if not each.is_expected] == []
+    assert misjudged_edits(shop.root / "edits", f"s3a://{BUCKET}/edits", settings) == []
 
 
 def test_a_store_without_conditional_writes_is_named(shop: ProjectFolder, s3: S3) -> None:

@@ -181,7 +181,7 @@ def test_records_are_written_beside_files(shared: ProjectFolder, topic: Topic, r
     ],
 )
 def test_changed_sinks_are_refused(shared: ProjectFolder, sinks: str, message: str) -> None:
-    """A new sink would lack the earlier rows, and one with a query of its own would have them twice."""
+    """A new sink would lack the earlier rows, and one with a separate query would have them twice."""
     assert shared.run("events").succeeded
     more = "  - {name: more, format: csv, path: 'more/{{ model.name }}'}\n"
     changed = EVENTS.replace("sink=['lake', 'tables', 'notes', 'copies'], fan_out='shared'", sinks)

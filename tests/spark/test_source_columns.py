@@ -1,4 +1,4 @@
-"""A source has the columns of its declared schema, whatever columns the data has."""
+"""A source has the columns of its declared schema, also if the data has others."""
 
 from __future__ import annotations
 

@@ -9,14 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
-from sqlstream import FindingsError, ProjectRequest
-from sqlstream.app.request import Selection
+from sqlstream import ProjectRequest
+from sqlstream.app.plan.plan import plan_project
+from sqlstream.app.request import PlanRequest, Selection
 from sqlstream.app.status.status import read_status
+from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.state.runs.events import RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from sqlstream.state.sources.lag import FileLag, QueryProgress, RecordLag, VersionProgress
+from sqlstream.state.verdicts import Verdict
 from tests.services.kafka_topics import Message, Topic
 from tests.spark.conftest import PROJECT, ProjectFolder, order_rows
 from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project, write_rows
@@ -24,6 +28,9 @@ from tests.tools.make_checkpoints import FOLDER, ROOT, with_root, write_project,
 HOURLY = """{{ config(sink='lake', trigger='100 milliseconds') }}
 select /*+ WATERMARK(ts, '10 minutes') */ window.start as hour, count(*) as n
 from {{ source('shop', 'orders') }} group by window(ts, '1 hour')"""
+
+READABLE = Verdict.UNCHANGED if minor_version(pyspark.__version__) >= (4, 3) else Verdict.REFUSE
+"""The verdict on a query of the corpus of Spark 4.3: an older Spark does not read its checkpoint."""
 
 EVENTS = "{{ config(sink='lake') }}\nselect cast(value as string) as value from {{ source('bus', 'events') }}"
 
@@ -74,7 +81,9 @@ def test_a_stopped_query_with_new_files(folder: ProjectFolder) -> None:
 
 
 def test_remote_storage(tmp_path: Path) -> None:
-    """With --check, Spark reads a checkpoint in remote storage. Without it, it is refused."""
+    """Spark reads a checkpoint in remote storage without --check, also with the master of a cluster that nobody can
+    reach, and says why it starts. The plan is that of `plan --check` on this machine.
+    """
     with_root(FOLDER / "spark-4.3", tmp_path, ROOT, str(tmp_path))
     write_project(tmp_path)
     write_rows(tmp_path, 1)
@@ -83,13 +92,22 @@ def test_remote_storage(tmp_path: Path) -> None:
     (tmp_path / "project.yml").write_text(
         PROJECT.replace("storage: store", f"storage: 'viewfs://status/store', spark: {settings}")
     )
-    request, selection = ProjectRequest(tmp_path, env=os.environ), Selection(("pairs",))
+    notices: list[str] = []
+    request = ProjectRequest(tmp_path, env=os.environ, notify=notices.append)
+    selection = Selection(("pairs",))
+    explicit = plan_project(PlanRequest(request, selection, check=True))
+    (tmp_path / "project.yml").write_text(
+        (tmp_path / "project.yml").read_text().replace("master: local[2]", "master: 'spark://127.0.0.1:1'")
+    )
 
-    with pytest.raises(FindingsError) as refused:
-        read_status(request, selection)
-    (found,) = read_status(request, selection, check=True).progress
+    (found,) = read_status(request, selection).progress
+    planned = plan_project(PlanRequest(request, selection))
 
-    assert [finding.code for finding in refused.value.findings] == ["storage-unusable"]
+    assert planned == explicit
+    assert [query.verdict for query in planned.queries] == [READABLE]
+    because = ", because only Spark can read viewfs://status/store"
+    started = [notice for notice in notices if "because" in notice]
+    assert started == [f"Starting Spark to {verb} 1 query, without data{because}" for verb in ("check", "plan")]
     assert (found.stored, found.problem) == ((1,), None)
     (version,) = found.versions
     assert (version.position.batch, version.position.watermark_ms) == (1, 1703988000000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.services.database_server import PASSWORD, DatabaseServer
+from tests.services.spark_cluster import spark_cluster, without_folder
 from tests.spark.conftest import ProjectFolder
 from tests.support.violations import counts, order
 
@@ -360,3 +362,43 @@ def test_freshness_and_row_counts_as_in_the_docs(shop: ProjectFolder) -> None:
         "rows_in_each_hour_orders_ts": "pass",
         "many": "fail",
     }
+
+
+@pytest.mark.slow
+def test_failures_of_a_cluster_are_stored_here(
+    folder: ProjectFolder, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machines of a cluster do not have the project. The failures are in its target/ all the same, and nothing of
+    them stays in the storage.
+    """
+    if subprocess.run([*without_folder(folder.root), "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine has no private mounts")
+    monkeypatch.chdir(folder.root)
+    shared = tmp_path_factory.mktemp("shared files")
+    (shared / "in").mkdir()
+    rows = [dict(zip(("id", "kind", "amount"), row, strict=True)) for row in ROWS]
+    (shared / "in/0.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    sources = (folder.root / "sources.yml").read_text().replace("in/orders", f"{shared}/in")
+    model = "{{ config(sink='lake') }} select id, kind, amount from {{ source('shop', 'orders') }}"
+    tests = SHORT[: SHORT.index("  - name: printed")]
+    folder.write({"sources.yml": sources, "models/orders.sql": model, "models/orders.yml": tests})
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), workers=1, hidden=folder.root) as cluster:
+        target = {"master": cluster.master, "storage": f"{shared}/store", "spark": {"spark.executor.memory": "600m"}}
+        folder.write({"project.yml": json.dumps({"name": "shop", "targets": {"prod": target}})})
+        assert folder.run().succeeded
+        for _ in range(2):
+            code, results = check(folder, "--store-failures")
+
+    assert (code, {name: result["failures"] for name, result in results.items()}) == (
+        1,
+        {"not_null_orders_kind": 1, "accepted_values_orders_kind": 4, "unique_orders_kind": 3, "positive": 1},
+    )
+    kept = {name: stored(folder.root / result["stored_in"]) for name, result in results.items()}
+    assert [row["amount"] for row in kept["positive"]] == [-2]
+    assert sorted((row["kind"], row["n_records"]) for row in kept["unique_orders_kind"]) == [
+        ("a", 2),
+        ("b", 2),
+        ("c", 2),
+    ]
+    assert len(kept["accepted_values_orders_kind"]) == 4
+    assert [path for path in (shared / "store/_data_tests").rglob("*") if path.is_file()] == []

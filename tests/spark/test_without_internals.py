@@ -159,7 +159,7 @@ MISSING: dict[str, Callable[[SparkSession], object]] = {
 def test_missing_internals_have_a_public_fallback(
     spark: SparkSession, internal: Callable[[SparkSession], object]
 ) -> None:
-    """The public way is used whatever has moved: a class, a method, a parameter or a field."""
+    """The public way is used if something has moved: a class, a method, a parameter or a field."""
     assert call_internal(spark, "thing", lambda: internal(spark), lambda: "public") == "public"
 
 

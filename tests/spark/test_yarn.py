@@ -7,10 +7,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pyspark
 import pytest
@@ -29,26 +26,9 @@ from tests.spark.conftest import (
     rows_on_hdfs,
     wait_for,
 )
+from tests.support.cluster_project import CODE, expected_sums, orders_in, project_on, sums_of
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
-
-FUNCTIONS = """from pyspark.sql.functions import udf
-
-from factors import FACTOR
-
-
-@udf("int")
-def scaled(value):
-    return FACTOR * value
-"""
-SUMS = """{{ config(sink='lake', output_mode='append') }}
-select o.window.start as at, k.name, o.amount
-from (
-  select window(ts, '1 minute') as window, kind, sum(scaled(amount)) as amount
-  from (select /*+ WATERMARK(ts, '1 minute') */ * from {{ source('shop', 'orders') }})
-  group by window(ts, '1 minute'), kind
-) o join {{ ref('kinds') }} k on o.kind = k.kind
-"""
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +52,7 @@ def shop(folder: ProjectFolder, yarn: Yarn) -> ProjectFolder:
     """A project on YARN with a stateful model, a seed, and a Python function that imports another module of python/.
     All its data is on HDFS, in a folder with the name of the project's folder.
     """
-    folder.write(
-        {
-            "python/factors.py": "FACTOR = 3\n",
-            "python/functions.py": FUNCTIONS,
-            "seeds/kinds.csv": 'kind,name\na,Apples\nb,"Berries\n and more"\n',
-            "models/sums.sql": SUMS,
-        }
-    )
+    folder.write(CODE)
     sources = (folder.root / "sources.yml").read_text()
     folder.write({"sources.yml": sources.replace("in/orders", f"{yarn.hdfs.uri}/{folder.root.name}/in")})
     set_target(folder, yarn)
@@ -88,17 +61,9 @@ def shop(folder: ProjectFolder, yarn: Yarn) -> ProjectFolder:
 
 def set_target(shop: ProjectFolder, yarn: Yarn, **settings: str) -> None:
     """Writes project.yml. `settings` are those of Spark, with `__` for dots."""
-    spark = {
-        "spark.pyspark.python": sys.executable,
-        "spark.sql.shuffle.partitions": "2",
-        **SMALL,
-        LEASE_PERIOD: "1",
-        **{name.replace("__", "."): value for name, value in settings.items()},
-    }
-    target = {"master": "yarn", "storage": f"{yarn.hdfs.uri}/{shop.root.name}/store", "spark": spark}
-    shop.write(
-        {"project.yml": json.dumps({"name": "shop", "targets": {"yarn": target}, "functions": ["functions:scaled"]})}
-    )
+    given = {name.replace("__", "."): value for name, value in settings.items()}
+    storage = f"{yarn.hdfs.uri}/{shop.root.name}/store"
+    shop.write(project_on("yarn", "yarn", storage, {**SMALL, LEASE_PERIOD: "1", **given}))
 
 
 def add_orders(shop: ProjectFolder, yarn: Yarn, *numbers: int) -> None:
@@ -108,25 +73,9 @@ def add_orders(shop: ProjectFolder, yarn: Yarn, *numbers: int) -> None:
         yarn.hdfs.write(f"/{shop.root.name}/in/{number}.json", text.encode())
 
 
-def orders_in(number: int) -> list[dict[str, Any]]:
-    """Returns the rows of a file."""
-    at = f"2024-01-{1 + number // 24:02}T{number % 24:02}:00"
-    return [{"id": i, "ts": f"{at}:{i:02}Z", "kind": "ab"[i % 2], "amount": number + i} for i in range(20)]
-
-
-def expected_sums(files: int) -> Counter[tuple[str, str]]:
-    """Returns the sums of the windows that are closed after `files` files: a file closes those of the one before."""
-    found: Counter[tuple[str, str]] = Counter()
-    for number in range(files - 1):
-        for row in orders_in(number):
-            found[row["ts"][:16], {"a": "Apples", "b": "Berries\n and more"}[row["kind"]]] += 3 * row["amount"]
-    return found
-
-
 def sums(shop: ProjectFolder, yarn: Yarn) -> list[tuple[tuple[str, str], int]]:
     """Returns the sorted rows that the log of the sink lists, as Spark reads them."""
-    rows = rows_on_hdfs(yarn.hdfs, f"/{shop.root.name}/store/sums")
-    return sorted(((f"{row['at']:%Y-%m-%dT%H:%M}", row["name"]), row["amount"]) for row in rows)
+    return sums_of(rows_on_hdfs(yarn.hdfs, f"/{shop.root.name}/store/sums"))
 
 
 def executors(yarn: Yarn) -> list[int]:
@@ -147,19 +96,22 @@ def test_a_project_runs_and_resumes_on_yarn(shop: ProjectFolder, yarn: Yarn) -> 
     add_orders(shop, yarn, 2)
     assert shop.run().succeeded
 
-    assert sums(shop, yarn) == sorted(expected_sums(3).items())
+    assert sums(shop, yarn) == expected_sums(3)
     assert {each["finalStatus"] for each in yarn.applications()} == {"SUCCEEDED"}
 
 
 @pytest.mark.slow
 def test_plan_and_status_read_hdfs(shop: ProjectFolder, yarn: Yarn) -> None:
-    """With --check, `plan` and `status` read what a run has left on HDFS."""
+    """`plan` and `status` read what a run has left on HDFS: on this machine, and with --check in an application."""
     add_orders(shop, yarn, 0, 1)
     assert shop.run().succeeded
+    before = len(yarn.applications())
 
-    planned, status = shop.invoke("plan", "--check"), shop.invoke("status", "--check")
-    assert "unchanged: sums" in planned.out, planned
-    assert "batch" in status.out, status
+    for options, more in (((), 0), (("--check",), 2)):
+        planned, status = shop.invoke("plan", *options), shop.invoke("status", *options)
+        assert "unchanged: sums" in planned.out, planned
+        assert "batch" in status.out, status
+        assert len(yarn.applications()) == before + more
 
 
 @pytest.mark.slow
@@ -173,7 +125,7 @@ def test_killed_drivers_leave_exact_sums(shop: ProjectFolder, yarn: Yarn) -> Non
     printed, _ = run.communicate(timeout=2 * LONGEST_WAIT_SECONDS)
 
     assert run.returncode == 0, printed
-    assert sums(shop, yarn) == sorted(expected_sums(files).items())
+    assert sums(shop, yarn) == expected_sums(files)
 
 
 @pytest.mark.slow
@@ -190,7 +142,7 @@ def test_killed_executors_change_no_output(shop: ProjectFolder, yarn: Yarn) -> N
 
     assert run.returncode == 0, printed
     assert "Lost executor" in (shop.root / "logs/sqlstream.log").read_text()
-    assert sums(shop, yarn) == sorted(expected_sums(files).items())
+    assert sums(shop, yarn) == expected_sums(files)
 
 
 @pytest.mark.slow
@@ -212,7 +164,7 @@ def test_hdfs_dies_and_comes_back(shop: ProjectFolder, yarn: Yarn, node: int) ->
     printed, _ = last.communicate(timeout=2 * LONGEST_WAIT_SECONDS)
 
     assert last.returncode == 0, printed
-    assert sums(shop, yarn) == sorted(expected_sums(4 * KILLS).items())
+    assert sums(shop, yarn) == expected_sums(4 * KILLS)
 
 
 @pytest.mark.slow

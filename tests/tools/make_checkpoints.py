@@ -20,7 +20,7 @@ import pyspark
 FOLDER = Path(__file__).parents[1] / "checkpoints"
 
 ROOT = "@ROOT@"
-"""Stands for the folder of the project in the files of a corpus."""
+"""The placeholder for the folder of the project in the files of a corpus."""
 
 SHOP = "{{ source('shop', 'orders') }}"
 TABLE = "sink='tables', output_mode='update'"

@@ -11,17 +11,14 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from sqlstream.app.alerts.evaluation import OpenAlert
 from sqlstream.app.alerts.payloads import AlertMessage
 from sqlstream.history.database import FileKind, open_file, open_in_memory, transaction
-from sqlstream.project.configuration.alerts import AlertKind
 from sqlstream.spark.storage.processes import machine_id, process_start
 from sqlstream.state.runs.events import AlertChanged
 
@@ -95,9 +92,16 @@ class AlertStore:
             rows = connection.execute(statement, [self._target]).fetchall()
         found = []
         for model, alert, detail in rows:
-            with suppress(KeyError, ValueError):  # of another version
-                found.append(_read_open(model, alert, json.loads(detail)))
+            with suppress(KeyError, TypeError, ValueError):  # of another version
+                found.append(OpenAlert.from_json(model, alert, json.loads(detail)))
         return found
+
+    def adopt(self, alerts: Iterable[OpenAlert]) -> None:
+        """Stores open alerts of earlier runs that have another storage, unless they are there already."""
+        with self._transaction() as connection:
+            for alert in alerts:
+                row = [self._target, alert.model, str(alert.kind), json.dumps(alert.as_json())]
+                connection.execute("INSERT OR IGNORE INTO open VALUES (?, ?, ?, ?)", row)
 
     def take_over(self) -> None:
         """Makes this process the owner of all messages of the target whose runs have ended; drops very old ones.
@@ -121,7 +125,9 @@ class AlertStore:
             if alert is None:
                 connection.execute("DELETE FROM open WHERE target = ? AND model = ? AND alert = ?", key)
             else:
-                connection.execute("INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)", [*key, _written(alert)])
+                connection.execute(
+                    "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)", [*key, json.dumps(alert.as_json())]
+                )
             for channel, message in messages:
                 statement = "INSERT INTO outbox (target, channel, message, touched, owner) VALUES (?, ?, ?, ?, ?)"
                 text = json.dumps(message.as_json())
@@ -201,15 +207,3 @@ def _has_ended(owner: str, touched: float) -> bool:
     if start.startswith(machine_id()):
         return process_start(int(pid)) != start
     return time.time() - touched > FOREIGN_SECONDS
-
-
-def _written(alert: OpenAlert) -> str:
-    times = {"since": alert.since.timestamp(), "sent_at": alert.sent_at.timestamp()}
-    return json.dumps({**times, "id": alert.id, "message": alert.message, "value": alert.value, "limit": alert.limit})
-
-
-def _read_open(model: str, alert: str, detail: dict[str, Any]) -> OpenAlert:
-    """Returns an open alert. Raises: KeyError, ValueError."""
-    since, sent_at = (datetime.fromtimestamp(detail[name], UTC) for name in ("since", "sent_at"))
-    values = (detail["message"], detail["value"], detail["limit"])
-    return OpenAlert(model, AlertKind(alert), detail["id"], since, sent_at, *values)

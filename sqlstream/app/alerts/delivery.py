@@ -225,6 +225,7 @@ class Outbox:
     ) -> None:
         self._store, self._deliveries, self._texts = store, tuple(deliveries), texts
         self._take_over_seconds = take_over_seconds
+        self._save: Callable[[], None] = lambda: None
         self._changes: Queue[Change | None] = Queue()  # SimpleQueue.get can hang after a signal
         self._left = 0
         self._handled = threading.Condition()
@@ -233,6 +234,10 @@ class Outbox:
     def start(self) -> None:
         """Starts the thread."""
         self._thread.start()
+
+    def call_after_changes(self, save: Callable[[], None]) -> None:
+        """Calls `save` after each change that is in the file."""
+        self._save = save
 
     def put(self, change: Change) -> None:
         """Adds a change. Returns at once."""
@@ -282,6 +287,7 @@ class Outbox:
         alert = None if change.alert is None else replace(change.alert, message=texts.redact(change.alert.message))
         if event.state != "open":
             self._keep(event, alert, change.at)
+            self._save()
             for delivery in self._deliveries:
                 delivery.wake()
         texts.emit(event)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
 from sqlstream.app.alerts.measures import Measures, Reading
 from sqlstream.app.alerts.payloads import changed_limit_text, raised_text, resolved_text
@@ -29,6 +30,19 @@ class OpenAlert:
     message: str
     value: float | None = None
     limit: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it without the model and the kind, as JSON that `from_json` reads."""
+        times = {"since": self.since.timestamp(), "sent_at": self.sent_at.timestamp()}
+        return {**times, "id": self.id, "message": self.message, "value": self.value, "limit": self.limit}
+
+    @classmethod
+    def from_json(cls, model: str, kind: str, found: Mapping[str, Any]) -> OpenAlert:
+        """Returns the alert of a model that `as_json` has written. Raises: KeyError, TypeError, ValueError."""
+        since, sent_at = (datetime.fromtimestamp(found[name], UTC) for name in ("since", "sent_at"))
+        return cls(
+            model, AlertKind(kind), found["id"], since, sent_at, found["message"], found["value"], found["limit"]
+        )
 
     def changed(self, state: str, message: str | None = None, value: float | None = None) -> AlertChanged:
         """Returns the event that the alert is now in `state`."""
@@ -75,8 +89,20 @@ class AlertBook:
 
     def begin(self) -> list[AlertChanged]:
         """Returns the open alerts of earlier runs. Those without a rule, or with another limit, are resolved."""
+        return self._continue(list(self.open))
+
+    def adopt(self, known: Iterable[OpenAlert]) -> list[AlertChanged]:
+        """Adds open alerts of earlier runs, except those that this run has raised itself, and returns what `begin` does
+        for them.
+        """
+        new = {(alert.model, alert.kind): alert for alert in known if (alert.model, alert.kind) not in self.open}
+        self.open |= new
+        return self._continue(new)
+
+    def _continue(self, keys: Iterable[Key]) -> list[AlertChanged]:
         changes = []
-        for key, alert in list(self.open.items()):
+        for key in keys:
+            alert = self.open[key]
             measures = self._measures.get(alert.model)
             rule = None if measures is None else measures.rules.get(alert.kind)
             if rule is not None and alert.limit in (None, rule.limit):  # `failed` has no limit

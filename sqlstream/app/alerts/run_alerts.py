@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from queue import Empty, SimpleQueue
 from uuid import uuid4
 
 from sqlstream.app.alerts.alerts_sink import SinkSender, Write
 from sqlstream.app.alerts.alerts_store import ALERTS_FILE, AlertStore
 from sqlstream.app.alerts.delivery import Change, Delivery, Outbox, OutboxTexts, Sender
-from sqlstream.app.alerts.evaluation import AlertBook, QueryRules
+from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.app.alerts.payloads import RunNames
+from sqlstream.app.alerts.stored_alerts import alerts_text, read_earlier
 from sqlstream.app.alerts.webhook import CommandSender, WebhookSender
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import LOGS_FOLDER
 from sqlstream.app.loading.selected_queries import is_quarantine
 from sqlstream.app.observe.observers import Observed, Snapshot
+from sqlstream.app.observe.stored_journal import StoredJournal
+from sqlstream.app.session.start_driver import SUBMITTED
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.graph import source_id
 from sqlstream.errors import Finding, FindingsError
@@ -46,10 +50,16 @@ class AlertObserver:
         self, book: AlertBook, put: Callable[[Change], None], lags: Callable[[], Mapping[str, MeasuredLag]]
     ) -> None:
         self._book, self._put, self._lags = book, put, lags
+        self._earlier: SimpleQueue[Sequence[OpenAlert]] = SimpleQueue()
         self._refusal: str | None = None
+
+    def adopt(self, earlier: Sequence[OpenAlert]) -> None:
+        """Continues open alerts of earlier runs. Any thread can call it; they are known before the next event."""
+        self._earlier.put(earlier)
 
     def observe(self, seen: Observed) -> None:
         """Raises or resolves alerts after an event."""
+        self._adopt_all(seen.at)
         if isinstance(seen.event, QueriesSelected):
             self._put_all(self._book.begin(), seen.at)
         elif seen.query is not None and not isinstance(seen.event, AlertChanged):
@@ -57,6 +67,7 @@ class AlertObserver:
 
     def tick(self, now: Snapshot) -> None:
         """Raises or resolves alerts after some time. If that fails for one query, raises the error after the others."""
+        self._adopt_all(now.at)
         lags, bugs = self._lags(), list[Exception]()
         for model in self._book.models:
             try:
@@ -74,24 +85,66 @@ class AlertObserver:
 
     def close(self, last: Snapshot) -> None:
         """Raises `failed` for the queries that did not start, if the run was refused."""
+        self._adopt_all(last.at)
         if self._refusal is not None:
             queries = last.run.queries
             waiting = [model for model, query in queries.items() if query.status is LiveStatus.PENDING]
             self._put_all(self._book.refuse(waiting, self._refusal, last.at), last.at)
+
+    def _adopt_all(self, at: datetime) -> None:
+        with suppress(Empty):
+            while True:
+                self._put_all(self._book.adopt(self._earlier.get_nowait()), at)
 
     def _put_all(self, changes: Iterable[AlertChanged], at: datetime) -> None:
         for change in changes:
             self._put(Change(change, self._book.open.get((change.model, AlertKind(change.alert))), at))
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunAlerts:
-    """The alerts of a run: the observer that raises them, and what delivers them."""
+    """The alerts of a run: the observer that raises them, what keeps and delivers them, and the names of the run's
+    queries and of all queries of the project.
+    """
 
     observer: AlertObserver
     outbox: Outbox
     deliveries: tuple[Delivery, ...]
     sink: SinkSender | None
+    store: AlertStore
+    queries: frozenset[str]
+    all_queries: frozenset[str]
+    _keep: Callable[[], None] = lambda: None
+
+    def continue_from(self, journal: StoredJournal) -> None:
+        """Continues the alerts that earlier submitted runs have left open in the storage of `journal`. Raises: OSError;
+        Spark's errors.
+        """
+        earlier = read_earlier(journal.notes())
+        alerts = [alert for alert in earlier.alerts if is_of_run(alert, self.queries, self.all_queries)]
+        queries = self.queries | {alert.model for alert in alerts}
+        self.store.adopt(alerts)
+        self.observer.adopt(alerts)
+
+        def save() -> None:
+            journal.keep(alerts_text(queries, self.store.open_alerts()), earlier.replaced_by(queries))
+
+        def keep() -> None:
+            if earlier.queries or self.store.open_alerts():
+                save()
+            self.outbox.call_after_changes(save)
+
+        self._keep = keep
+
+    def keep(self) -> None:
+        """Keeps the open alerts in the storage from now on, if `continue_from` was called."""
+        self._keep()
+
+    def refuse(self, findings: Sequence[Finding]) -> None:
+        """The run ends because of `findings`. If another run has its queries, that one keeps their alerts."""
+        if not any(finding.code == IN_USE for finding in findings):
+            self.keep()
+        self.observer.refuse(findings)
 
     @contextmanager
     def writing(self, write: Write, drain: Callable[[], object]) -> Iterator[None]:
@@ -135,7 +188,8 @@ def alerting(
     compiled = loaded.compiled
     alerts = compiled.project.target.alerts
     is_configured = bool(alerts.notify) or any(query.rules for query in queries.values())
-    if not is_configured and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
+    # the storage may have open alerts of earlier submitted runs
+    if not is_configured and SUBMITTED not in env and not (compiled.project.root / LOGS_FOLDER / ALERTS_FILE).exists():
         yield None
         return
     secrets = Secrets(env)
@@ -150,22 +204,25 @@ def alerting(
     target = compiled.project.target
     names = RunNames(compiled.project.name, target.name, loaded.invocation.id, target.ui_url)
     outbox = Outbox(store, deliveries, OutboxTexts(names, secrets.redact, emit, report))
-    observer = AlertObserver(_book(compiled, queries, store), outbox.put, lags)
+    all_queries = frozenset(model.name for model in compiled.models.values() if model.output is not None)
+    known = [alert for alert in store.open_alerts() if is_of_run(alert, queries, all_queries)]
+    book = AlertBook(queries, known, target.alerts.repeat_seconds, lambda: uuid4().hex)
+    observer = AlertObserver(book, outbox.put, lags)
     outbox.start()
     for delivery in deliveries:
         delivery.start()
     sink = next((sender for sender in senders.values() if isinstance(sender, SinkSender)), None)
     try:
-        yield RunAlerts(observer, outbox, deliveries, sink)
+        yield RunAlerts(observer, outbox, deliveries, sink, store, frozenset(queries), all_queries)
     finally:
         _finish(outbox, deliveries, store, report)
 
 
-def _book(compiled: CompiledProject, queries: Mapping[str, QueryRules], store: AlertStore) -> AlertBook:
-    """Returns the book of the queries. It knows their open alerts, and those of models that are no queries any more."""
-    names = {model.name for model in compiled.models.values() if model.output is not None}
-    known = [alert for alert in store.open_alerts() if alert.model in queries or alert.model not in names]
-    return AlertBook(queries, known, compiled.project.target.alerts.repeat_seconds, lambda: uuid4().hex)
+def is_of_run(alert: OpenAlert, queries: Collection[str], all_queries: Collection[str]) -> bool:
+    """Returns whether a run of `queries` continues an open alert: one of its queries, or of a model that is no query of
+    the project any more.
+    """
+    return alert.model in queries or alert.model not in all_queries
 
 
 def query_rules(compiled: CompiledProject, models: Iterable[CompiledModel]) -> dict[str, QueryRules]:

@@ -7,6 +7,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
@@ -20,6 +22,7 @@ from sqlstream.app.data_tests.results import (
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
+from sqlstream.app.session.target_storage import storage_base
 from sqlstream.app.stored.stored_outputs import StoredOutputs
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.graph import NodeNames, parents_of, project_names, view_of
@@ -41,6 +44,7 @@ from sqlstream.spark.reading.python_code import register_functions
 from sqlstream.spark.reading.sources import Readers
 from sqlstream.spark.reading.stored_tests import Tables, TestedRows, count_failures, failures_of
 from sqlstream.spark.secrets import Secrets
+from sqlstream.spark.storage.hadoop import HadoopStorage, hadoop_copy
 from sqlstream.spark.writing.databases.database import DatabaseError
 from sqlstream.spark.writing.micro_batches import SinkTarget
 from sqlstream.spark.writing.stored_rows import stored_rows
@@ -50,7 +54,9 @@ SHOWN_FAILURES = 3
 """How many failures of a test to show."""
 
 FOLDER = "data_tests"
-"""The folder below target/ with stored failures."""
+"""The folder below target/ with stored failures. Executors write them to a folder of the storage, with `_` before this
+name, where readers ignore it.
+"""
 
 _PARENT_FIX = "name a table that can be read, or write it first"
 
@@ -227,9 +233,7 @@ class _Checker:
         try:
             failures = stored.failures(test)
             if stores:
-                kept = failures if test.limit is None else failures.limit(test.limit)
-                # not as_uri: Hadoop does not decode it
-                kept.write.mode("overwrite").parquet(f"file://{folder.resolve()}")
+                self._store(failures if test.limit is None else failures.limit(test.limit), folder)
                 result = replace(result, stored_in=f"{ARTIFACTS_FOLDER}/{folder.relative_to(root)}")
             if status is DataTestStatus.PASS:
                 return result
@@ -239,6 +243,22 @@ class _Checker:
         masked = tuple(tuple(map(self.secrets.redact_value, row)) for row in shown)
         table = ShownRows(result.full_name, result.unique_id, columns_of(failures), masked, SHOWN_FAILURES)
         return replace(result, shown=table)
+
+    def _store(self, rows: DataFrame, folder: Path) -> None:
+        """Writes rows as Parquet files into a folder of this machine, which does not exist yet. The executors of a
+        cluster write them to the storage first, because they have other disks. Raises: Spark's errors.
+        """
+        local = f"file://{folder.resolve()}"  # not as_uri: Hadoop does not decode it
+        if self.loaded.compiled.project.target.is_local:
+            rows.write.parquet(local)
+            return
+        session = self.outputs.session
+        aside = f"{storage_base(self.loaded).rstrip('/')}/_{FOLDER}/{uuid4().hex}"
+        try:
+            rows.write.parquet(aside)
+            hadoop_copy(session, aside, local)
+        finally:
+            HadoopStorage(session).remove(aside)
 
     def _failed(self, model: CompiledModel, test: DataTest, failures: int) -> Finding:
         word = "value" if test.keys else "row"

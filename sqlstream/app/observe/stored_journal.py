@@ -4,6 +4,8 @@ reads them.
 Object stores cannot append to a file. So a journal is divided into parts, and each write of a part is a new file with
 the whole part, after which the earlier file is removed: `<start>_<invocation>_<part>_<write>.jsonl`. A reader takes the
 largest file of each part, and knows from its time that the run was alive then.
+
+Beside its journal, a run can keep a note for the next run: `<start>_<invocation>_note_<write>.json`.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ MAX_WAITING = 20_000
 """The number of lines to keep for a storage that does not respond; the oldest of more are dropped."""
 
 _SUFFIX = ".jsonl"
+_NOTE = ".json"
 
 
 def stored_logs(storage: str) -> str:
@@ -77,6 +80,8 @@ class StoredJournal:
         self._text, self._part, self._write = "", 1, 1
         self._stored = ""  # the file that has all of `_text`, empty if there is none yet
         self._replaced: list[str] = []  # earlier files of the part that are still there
+        self._note_text: str | None = None  # what is not stored yet
+        self._note_write, self._old_notes = 1, list[str]()
         self._has_failed = False
         self._written_at = float("-inf")
         self._thread = threading.Thread(target=self._work, name="stored journal", daemon=True)
@@ -87,6 +92,21 @@ class StoredJournal:
             self._lines.append(line)
             del self._lines[:-MAX_WAITING]
 
+    def keep(self, note: str, instead_of: Iterable[str] = ()) -> None:
+        """Stores `note` in place of the last one and of the notes `instead_of`. Never waits for the storage."""
+        with self._mutex:
+            self._note_text = note
+            self._old_notes += [name for name in instead_of if name not in self._old_notes]
+
+    def notes(self) -> Sequence[tuple[str, str]]:
+        """Returns the names and texts of the notes in the storage, those of the run that began last at the end. Raises:
+        OSError; Spark's errors.
+        """
+        files = self._files
+        names = sorted(name for name in files.names() if name.endswith(_NOTE)) if files is not None else ()
+        read = [(name, files.read(name)) for name in names] if files is not None else ()
+        return [(name, text) for name, text in read if text is not None]
+
     def start(self, open_files: Callable[[], LeaseFiles]) -> None:
         """Begins to write to a folder, whose files can be written until this process ends. One that cannot be opened is
         reported like one that cannot be written.
@@ -96,7 +116,7 @@ class StoredJournal:
         try:
             self._files = open_files()
         except (OSError, *SPARK_ERRORS) as error:
-            self._note(error)
+            self._complain(error)
         else:
             self._thread.start()
 
@@ -112,18 +132,38 @@ class StoredJournal:
 
         while True:
             # asked before the last write, so that it has everything that was added before the end
-            is_last = self._ended.is_set()
+            is_last, has_failed = self._ended.is_set(), False
             try:
+                self._write_note()
                 self._write_new()
             except (OSError, *SPARK_ERRORS) as error:
-                self._note(error)
-            is_complete = bool(self._stored or not self._text) and not self._lines
+                has_failed = True
+                self._complain(error)
+            is_complete = bool(self._stored or not self._text) and not self._lines and self._note_text is None
             if is_last and (is_complete or time.monotonic() > self._closes_at):
                 return
-            if is_last and self._has_failed:
+            if is_last and has_failed:
                 time.sleep(RETRY_SECONDS)
-            elif is_complete or self._has_failed:
+            elif is_complete or has_failed:
                 self._ended.wait(WRITE_SECONDS)
+
+    def _write_note(self) -> None:
+        with self._mutex:
+            text, old = self._note_text, list(self._old_notes)
+        if self._files is None or text is None:
+            return
+        name = f"{self._run}_note_{self._note_write:07}{_NOTE}"
+        self._note_write += 1  # a failure can leave a part of the file
+        with self._mutex:
+            self._old_notes.append(name)
+        if not self._files.create(name, text):
+            raise OSError(f"{name} exists with another text")
+        with self._mutex:
+            self._note_text = None if self._note_text == text else self._note_text
+        for each in old:
+            self._files.remove(each)
+            with self._mutex:
+                self._old_notes.remove(each)
 
     def _write_new(self) -> None:
         if self._files is None:
@@ -179,7 +219,7 @@ class StoredJournal:
             if _part_of(name) in removed:
                 files.remove(name)
 
-    def _note(self, error: Exception) -> None:
+    def _complain(self, error: Exception) -> None:
         if not self._has_reported:
             self._has_reported = True
             problem = str(error).partition("\n")[0]

@@ -12,26 +12,36 @@ from sqlstream.app.plan.compiled_identity import ParallelQueries
 from sqlstream.app.plan.details import removed_queries, with_previous_names
 from sqlstream.app.plan.without_spark import plan_without_spark
 from sqlstream.app.request import EVERYTHING, PlanRequest
-from sqlstream.app.session.target_storage import readable_storage, remote_storage, unreadable_storage
+from sqlstream.app.session.target_storage import (
+    needs_other_system,
+    readable_storage,
+    unreadable_storage,
+    why_only_spark,
+)
+from sqlstream.app.systems import is_windows
 from sqlstream.errors import FindingsError
 from sqlstream.state.verdicts import ProjectPlan
 
 
 def plan_project(request: PlanRequest) -> ProjectPlan:
-    """Returns the plan of the selected queries. Raises: FindingsError."""
+    """Returns the plan of the selected queries. Starts Spark to check, or if only Spark can read the ledgers.
+
+    Raises: FindingsError; KeyboardInterrupt after a signal while Spark runs.
+    """
     attempt = try_load(request.project)
     loaded = attempt.readable()
     models = select_queries(attempt, loaded, request.selection, request.project.notify).models
     named = named_queries(loaded, models, request.selection, "--parallel", request.parallel, "plan")
     request = replace(request, parallel=named)
     models = in_shard(models, request.selection)
-    if request.check:
+    reason = None if request.check else why_only_spark(loaded, models)
+    if reason is not None and is_windows():
+        raise FindingsError([needs_other_system(loaded, reason)])
+    storage = None if request.check or reason is not None else readable_storage(loaded)
+    if storage is None:
         from sqlstream.app.plan.ready import plan_with_spark  # loads pyspark
 
-        return plan_with_spark(loaded, models, request)
-    storage = readable_storage(loaded)
-    if storage is None:
-        raise FindingsError([remote_storage(loaded, "plan")])
+        return plan_with_spark(loaded, models, request, reason)
     try:
         removed = removed_queries(loaded, storage.of, storage.base)
     except OSError as error:

@@ -338,6 +338,10 @@ class CheckContext:
         storage = storage_base(self.loaded)
         return ParallelQueries(compiled, request.parallel, self.storage_of, storage, request.full_refresh)
 
+    def wanted_root(self, model: CompiledModel) -> str:
+        """Returns the folder or URI with the versions of a model's query, as the project names it."""
+        return query_root(storage_base(self.loaded), model.query_id, model.config.checkpoint)
+
     def storage_of(self, path: str) -> tuple[Storage, str]:
         """Returns the storage that contains `path`, and `path` in the form that this storage uses."""
         return storage_for(path, self.runtime.session)
@@ -449,12 +453,23 @@ class PlannedQuery:
 
 
 def lock_existing(checks: CheckContext, models: Sequence[CompiledModel]) -> None:
-    """Locks the version that the query of each model would use, if there is one. Raises: FindingsError."""
+    """Locks the version that the query of each model would use, if there is one, until the first one that another run
+    has. Raises: FindingsError.
+    """
     for model in models:
-        wanted = query_root(storage_base(checks.loaded), model.query_id, model.config.checkpoint)
-        with storage_problems(wanted, storage_location(checks.loaded, model), checks.secrets):
-            storage, root = checks.storage_of(wanted)
+        with storage_problems(checks.wanted_root(model), storage_location(checks.loaded, model), checks.secrets):
+            storage, root = checks.storage_of(checks.wanted_root(model))
             _lock_existing(checks, model, storage, root, is_parallel=checks.parallel.runs_parallel(model, root))
+
+
+def existing_version(checks: CheckContext, model: CompiledModel) -> str | None:
+    """Returns the folder of the version that the query of `model` would use, None if there is none. Raises: OSError,
+    Spark's errors.
+    """
+    _, root = checks.storage_of(checks.wanted_root(model))
+    is_parallel = checks.parallel.runs_parallel(model, root)
+    version = read_versions_file(checks.storage_of, root).chosen(parallel=is_parallel)
+    return version_root(root, version) if version else None
 
 
 def _lock_existing(
@@ -470,7 +485,7 @@ def _lock_existing(
 def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQuery:
     """Returns the query of `model`, analyzed and planned on its checkpoint, which is locked. Raises: FindingsError."""
     loaded, request, secrets = checks.loaded, checks.request, checks.secrets
-    wanted = query_root(storage_base(loaded), model.query_id, model.config.checkpoint)
+    wanted = checks.wanted_root(model)
     with storage_problems(wanted, storage_location(loaded, model), secrets):
         storage, root = checks.storage_of(wanted)
         is_parallel = checks.parallel.runs_parallel(model, root)
@@ -509,10 +524,15 @@ def plan_on_checkpoint(checks: CheckContext, model: CompiledModel) -> PlannedQue
     return PlannedQuery(query, plan, root, storage, state, locked, is_parallel)
 
 
-def plan_with_spark(loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest) -> ProjectPlan:
-    """Returns the plan of `models`. Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal."""
+def plan_with_spark(
+    loaded: Loaded, models: Sequence[CompiledModel], request: PlanRequest, reason: str | None = None
+) -> ProjectPlan:
+    """Returns the plan of `models`. `reason` is as in `spark_for_check`.
+
+    Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal.
+    """
     project, secrets = request.project, Secrets(request.project.env)
-    with spark_for_check(loaded, models, project, secrets, "plan") as (runtime, signals):
+    with spark_for_check(loaded, models, project, secrets, "plan", reason) as (runtime, signals):
         run = RunRequest(project, request.selection, parallel=request.parallel)
         checks = CheckContext(loaded, run, runtime, secrets, NoLocks(secrets, lambda _: None))
         planned = {}

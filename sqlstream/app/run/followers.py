@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from sqlstream.app.alerts.alerts_sink import Write as WriteAlerts
 from sqlstream.app.alerts.evaluation import QueryRules
@@ -28,6 +29,9 @@ from sqlstream.state.runs.events import AlertChanged, WarningEmitted
 from sqlstream.state.sources.lag import MeasuredLag
 from sqlstream.version import __version__
 
+if TYPE_CHECKING:  # loads pyspark
+    from sqlstream.spark.storage.lease import LeaseFiles
+
 
 @dataclass(frozen=True)
 class RunFollowers:
@@ -40,6 +44,30 @@ class RunFollowers:
     metrics_sink: MetricsSink | None = None
     alerts: RunAlerts | None = None
     stored: StoredJournal | None = None
+
+    def write_journal(self, open_files: Callable[[], LeaseFiles]) -> None:
+        """Begins to write the journal of a submitted run to the storage."""
+        if self.stored is not None:
+            self.stored.start(open_files)
+
+    def continue_alerts(self, report: Callable[[str], None]) -> None:
+        """Continues the alerts that earlier submitted runs have left open in the storage. `report` gets a sentence if
+        these cannot be read. Call it when no other run of the queries changes them.
+        """
+        from sqlstream.spark.jvm.gateway import SPARK_ERRORS  # loads pyspark
+
+        if self.alerts is None or self.stored is None:
+            return
+        try:
+            self.alerts.continue_from(self.stored)
+        except (OSError, *SPARK_ERRORS) as error:
+            problem = str(error).partition("\n")[0]
+            report(f"the open alerts of earlier runs cannot be read ({problem}); those of this run are not kept")
+
+    def keep_alerts(self) -> None:
+        """Keeps the open alerts of a submitted run in the storage from now on. Call it when it has all locks."""
+        if self.alerts is not None:
+            self.alerts.keep()
 
     def writing_metrics(self, write: Write) -> AbstractContextManager[None]:
         """Writes metrics to their sink during the body, if the project declares one."""
@@ -104,7 +132,7 @@ def following(
             yield RunFollowers(started, heartbeat, sink, alerts)
         except FindingsError as error:
             if alerts is not None:
-                alerts.observer.refuse(error.findings)
+                alerts.refuse(error.findings)
             raise
 
 

@@ -12,11 +12,12 @@ from pyspark.sql.functions import desc, monotonically_increasing_id, row_number
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.observe.stored_journal import stored_logs
 from sqlstream.app.plan.ledgers import LedgerUpdater, write_before_start
-from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all, lock_existing
+from sqlstream.app.plan.ready import CheckContext, CheckedQuery, check_all
 from sqlstream.app.request import RunRequest
 from sqlstream.app.run.followers import RunFollowers
 from sqlstream.app.run.own_rows import ALERT_ROWS, METRICS_ROWS, write_own_rows
 from sqlstream.app.run.runner import Runner, RunOrders
+from sqlstream.app.run.standby import Standby
 from sqlstream.app.session.session import spark_session
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.session.target_storage import storage_base, storage_location
@@ -41,8 +42,7 @@ from sqlstream.spark.reading.sources import quoted
 from sqlstream.spark.reading.static_stream import key_columns
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.lease import lease_files
-from sqlstream.spark.storage.locks import LockedError
-from sqlstream.spark.storage.query_locks import NoLocks, QueryLocks, RemoteQueryError, weak_lock
+from sqlstream.spark.storage.query_locks import QueryLocks, weak_lock
 from sqlstream.spark.storage.storage import server_has, storage_for, storage_problems
 from sqlstream.state.layout import archives_path
 from sqlstream.state.plan import Action
@@ -53,9 +53,6 @@ from sqlstream.version import __version__
 
 MEMORY = "memory"
 """The format of memory sinks."""
-
-STANDBY_SECONDS = 1.0
-"""How often a standby tries to lock the queries."""
 
 
 def run_queries(
@@ -70,22 +67,25 @@ def run_queries(
 
     Raises: FindingsError and StopRequestedError, both before any query starts.
     """
+
+    def report(text: str) -> None:
+        notify(Notice(text))
+
     secrets, ids = Secrets(request.project.env), [model.unique_id for model in (*models, *loaded.compiled.own_rows)]
     starting = spark_session(
         loaded,
         secrets,
         signals,
         ids,
-        notify=lambda text: notify(Notice(text)),
+        notify=report,
         purpose=_purpose(loaded, models),
         console_to_stderr=request.console_to_stderr,
         over_connect=True,
     )
     # the locks are released after Spark stops: until then queries may write
-    with QueryLocks(secrets, lambda text: notify(Notice(text))) as locks, starting as runtime:
-        if followers.stored is not None:
-            folder, session = stored_logs(storage_base(loaded)), runtime.session
-            followers.stored.start(lambda: lease_files(*storage_for(folder, session)))
+    with QueryLocks(secrets, report) as locks, starting as runtime:
+        folder, session = stored_logs(storage_base(loaded)), runtime.session
+        followers.write_journal(lambda: lease_files(*storage_for(folder, session)))
         locks.connect = runtime.connect
         notify(_found(loaded, runtime))
         if runtime.connect is None and java_locale() is None:
@@ -93,43 +93,16 @@ def run_queries(
         if runtime.connect is not None:
             notify(Notice(CONNECT_NOTICE))
         if runtime.cluster is not None:
-            runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
+            runtime.cluster.follow(report, signals.check)
         checks = CheckContext(loaded, request, runtime, secrets, locks)
         if request.standby:
-            _wait_for_other_runs(checks, models, signals, notify)
-        ready = check_all(checks, models, signals)
-        check_migrations(ready, checks)
+            ready = Standby(checks, models, signals, notify).take_over()
+            followers.continue_alerts(report)
+        else:
+            followers.continue_alerts(report)
+            ready = check_all(checks, models, signals)
+            check_migrations(ready, checks)
         return _run_ready(checks, ready, notify, signals, followers)
-
-
-def _wait_for_other_runs(
-    checks: CheckContext, models: Sequence[CompiledModel], signals: StopSignals, notify: Callable[[RunEvent], None]
-) -> None:
-    """Waits until no other run has one of the queries, and then locks all of them.
-
-    Two that wait cannot keep each other waiting, because none keeps a part of the locks. Raises: FindingsError, at
-    once, if the project cannot run; StopRequestedError.
-    """
-    unlocked = replace(checks, locks=NoLocks(checks.secrets, lambda _: None), written={})
-    for item in check_all(unlocked, models, signals):
-        item.query.release()
-    is_waiting = False
-    checks.locks.check = signals.check
-    while True:
-        try:
-            lock_existing(checks, models)
-            break
-        except FindingsError as error:
-            checks.locks.release()
-            if not isinstance(error.__cause__, LockedError) or isinstance(error.__cause__, RemoteQueryError):
-                raise
-            if not is_waiting:
-                found = error.findings[0]
-                notify(Notice(f"standby: {found.message}: {found.why}"))
-            is_waiting = True
-        signals.sleep(STANDBY_SECONDS)
-    if is_waiting:
-        notify(Notice("standby: no other run has the queries any more, so this one takes over"))
 
 
 def _purpose(loaded: Loaded, models: Sequence[CompiledModel]) -> str:
@@ -159,6 +132,7 @@ def _run_ready(
     signals.check()
     # the run begins to write: first it locks the versions that do not exist yet
     _for_each(ready, checks, CheckedQuery.lock)
+    followers.keep_alerts()
     if checks.runtime.connect is not None:
         _for_each(ready, checks, _check_shared)
     for warning in lowered(checks.loaded.compiled.project, _weak_locks(ready, checks)):

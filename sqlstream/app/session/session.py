@@ -45,6 +45,7 @@ def spark_session(
     console_to_stderr: bool = True,
     classes: tuple[str, ...] = (),
     over_connect: bool = False,
+    on_this_machine: bool = False,
     patience: float = math.inf,
 ) -> Iterator[SparkRuntime]:
     """Starts Spark with the connectors of `nodes` (unique ids, also of sources; default: all models), and stops it at
@@ -53,8 +54,9 @@ def spark_session(
     `purpose` is that of the JVM of a run, whose managed tables are in the target's storage. By default the task is
     short, and its tables are in a temporary folder. With `console_to_stderr`, console sinks print to stderr: stdout is
     for the result of the command. `classes` are initialized while Spark starts. With `over_connect`, the target can
-    have `remote`: the command then gets sessions on a Spark Connect server, which has Java and managed tables. A wait
-    for YARN ends after `patience` seconds. Raises: FindingsError, StopRequestedError.
+    have `remote`: the command then gets sessions on a Spark Connect server, which has Java and managed tables. With
+    `on_this_machine`, a target with a cluster as master starts here, with its settings. A wait for YARN ends after
+    `patience` seconds. Raises: FindingsError, StopRequestedError.
     """
     env, project = loaded.compiled.options.env, loaded.compiled.project
     is_submitted = SUBMITTED in env
@@ -81,6 +83,7 @@ def spark_session(
             classes=classes,
             connectors=connectors,
             is_submitted=is_submitted,
+            on_this_machine=on_this_machine,
             notify=notify,
             check=signals.check if signals is not None else lambda: None,
             patience=patience,
@@ -147,12 +150,22 @@ def with_avro_limits(loaded: Loaded, launch: SparkLaunch) -> SparkLaunch:
 
 
 def spark_for_check(
-    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, secrets: Secrets, purpose: str
+    loaded: Loaded,
+    models: Sequence[CompiledModel],
+    request: ProjectRequest,
+    secrets: Secrets,
+    purpose: str,
+    reason: str | None = None,
 ) -> AbstractContextManager[tuple[SparkRuntime, StopSignals]]:
-    """Returns `spark_for` a check, also over Spark Connect. `purpose` is a verb for the notice."""
+    """Returns `spark_for` a check, also over Spark Connect. `purpose` is a verb for the notice. `reason` says why the
+    command starts Spark although the user did not ask for it; then Spark starts on this machine, not on a cluster.
+    """
     starting = "Starting Spark" if loaded.compiled.project.target.remote is None else "Connecting to Spark"
     notice = f"{starting} to {purpose} {plural(len(models), 'query', 'queries')}, without data"
-    return spark_for(loaded, models, request, secrets, notice, over_connect=True)
+    if reason is None:
+        return spark_for(loaded, models, request, secrets, notice, over_connect=True)
+    request.notify(f"{notice}, because {reason}")  # also before the finding that there is no Java
+    return spark_for(loaded, models, request, secrets, "", over_connect=True, on_this_machine=True)
 
 
 @contextmanager
@@ -164,18 +177,26 @@ def spark_for(
     notice: str,
     *,
     over_connect: bool = False,
+    on_this_machine: bool = False,
 ) -> Iterator[tuple[SparkRuntime, StopSignals]]:
-    """Starts Spark with the connectors of `models`, and stops it at the end. `notice` says why. `over_connect` is as in
-    `spark_session`.
+    """Starts Spark with the connectors of `models`, and stops it at the end. `notice` says why. `over_connect` and
+    `on_this_machine` are as in `spark_session`.
 
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt if the body finds that a stop was requested.
     """
     with stop_signals() as signals:
         try:
-            ids = [model.unique_id for model in models]
-            with spark_session(
-                loaded, secrets, signals, ids, notify=request.notify, notice=notice, over_connect=over_connect
-            ) as runtime:
-                yield runtime, signals
+            runtime = spark_session(
+                loaded,
+                secrets,
+                signals,
+                [model.unique_id for model in models],
+                notify=request.notify,
+                notice=notice,
+                over_connect=over_connect,
+                on_this_machine=on_this_machine,
+            )
+            with runtime as started:
+                yield started, signals
         except StopRequestedError as error:
             raise KeyboardInterrupt from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlstream.app.loading.load import Loaded
@@ -132,15 +132,24 @@ def unreadable_storage(loaded: Loaded, error: OSError) -> Finding:
     )
 
 
-def remote_storage(loaded: Loaded, command: str) -> Finding:
-    """Returns the finding that `command` cannot read the storage of the target without Spark."""
+def why_only_spark(loaded: Loaded, models: Sequence[CompiledModel]) -> str | None:
+    """Returns why the ledgers of `models` cannot be read without Spark, None if they can."""
+    storage = ReadableStorage(loaded, storage_base(loaded).rstrip("/"))
+    roots = (storage.base, *(storage.root_of(model) for model in models))
+    path = next((root for root in roots if not storage.can_read(root)), None)
+    if path is None:
+        return None
+    reason = _unknown_settings(loaded) if path.startswith(S3) else None
+    return f"only Spark can read {path}" if reason is None else f"only Spark can read {path}: {reason}"
+
+
+def needs_other_system(loaded: Loaded, why: str) -> Finding:
+    """Returns the finding that this system cannot start Spark, which has to read the storage of the target."""
     target = loaded.compiled.project.target
-    reason = _unknown_settings(loaded) if storage_base(loaded).startswith(S3) else None
-    reason_text = f"and {reason}" if reason else "so it reads only files on this machine and on S3"
     return Finding(
         "storage-unusable",
-        f"the ledgers of target `{target.name}` are in {target.storage}, which only Spark can read",
-        f"without --check, `{command}` starts no Spark, {reason_text}",
-        "add --check",
+        f"the ledgers of target `{target.name}` cannot be read on Windows",
+        f"{why}, and Spark starts only on Linux and macOS",
+        "run the command in WSL 2",
         target.location,
     )

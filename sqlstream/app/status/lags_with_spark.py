@@ -28,15 +28,16 @@ from sqlstream.state.sources.lag import Lag, PartitionOffsets, QueryProgress, re
 
 
 def progress_with_spark(
-    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest
+    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, reason: str | None = None
 ) -> tuple[tuple[QueryProgress, ...], Mapping[str, float]]:
     """Returns the progress of the queries of `models`; those that cannot be read have a `problem`. Also brings the
-    project's copy of the journals of submitted runs up to date, and returns when these were alive.
+    project's copy of the journals of submitted runs up to date, and returns when these were alive. `reason` is as in
+    `spark_for_check`.
 
     Raises: FindingsError if Spark cannot start; KeyboardInterrupt after a signal.
     """
     secrets = Secrets(request.env)
-    with spark_for_check(loaded, models, request, secrets, "check") as (runtime, signals):
+    with spark_for_check(loaded, models, request, secrets, "check", reason) as (runtime, signals):
         project, folder = loaded.compiled.project, stored_logs(storage_base(loaded))
         signs: Mapping[str, float] = {}
         with suppress(OSError, *SPARK_ERRORS):  # each query then has a problem

@@ -27,8 +27,14 @@ from sqlstream.app.observe.stored_journal import (
     stored_logs,
 )
 from sqlstream.app.request import EVERYTHING, ProjectRequest, Selection
-from sqlstream.app.session.target_storage import ReadableStorage, readable_storage, remote_storage
+from sqlstream.app.session.target_storage import (
+    ReadableStorage,
+    needs_other_system,
+    readable_storage,
+    why_only_spark,
+)
 from sqlstream.app.status.lags import progress_without_spark
+from sqlstream.app.systems import is_windows
 from sqlstream.compiler.compiled import CompiledModel
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.history.reads import PastRun, past_runs
@@ -152,7 +158,9 @@ def _now(life: RunStatus, status: str) -> dict[str, Any]:
 def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, check: bool = False) -> ProjectStatus:
     """Returns the status of the selected queries: each in its newest run, and its progress according to its checkpoint.
 
-    Starts no query, and Spark only to `check`. If the request names a target, only its runs count.
+    Starts no query, and Spark only to `check` or if nothing else can read the checkpoints. If the request names a
+    target, only its runs count.
+
     Raises: UsageError if there is neither a record nor a checkpoint of the queries; FindingsError if the selection
     contains no query, if the project or the storage cannot be read and there is no record, or if Spark cannot start;
     KeyboardInterrupt after a signal while Spark runs.
@@ -169,28 +177,43 @@ def read_status(request: ProjectRequest, selection: Selection = EVERYTHING, *, c
         return replace(with_patches(project_status(runs, wanted), root), unread=error.findings[0])
     if selection != EVERYTHING:
         wanted = frozenset(model.unique_id for model in models)
-    storage = readable_storage(loaded)
-    progress: tuple[QueryProgress, ...] | None = None
-    signs = NO_SIGNS
-    if check:
-        from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
-
-        progress, signs = progress_with_spark(loaded, models, request)
-    elif storage is not None:
+    reason = None if check else why_only_spark(loaded, models)
+    progress: tuple[QueryProgress, ...] = ()
+    signs, unread = NO_SIGNS, None
+    storage = None if check or reason is not None else readable_storage(loaded)
+    if storage is not None:
         progress = progress_without_spark(storage, models)
         with suppress(OSError):  # `progress` says so
             signs = copy_logs(storage)
+    else:
+        try:
+            progress, signs = _read_with_spark(loaded, models, request, reason)
+        except FindingsError as error:
+            if check:
+                raise
+            unread = error
     runs = _runs_of(request, known_runs(root, signs))
     status = with_patches(project_status(runs, wanted), root)
     is_recorded = bool(status.queries) or (bool(runs) and selection == EVERYTHING)
-    if progress is None:
-        if is_recorded:
-            return replace(status, unread=remote_storage(loaded, "status"))
-        raise FindingsError([remote_storage(loaded, "status")])
+    if unread is not None:
+        if not is_recorded:
+            raise unread
+        return replace(status, unread=unread.findings[0])
     if not is_recorded and not any(query.is_started or query.problem for query in progress):
         raise UsageError(_nothing_to_read(bool(runs)))
     queries = tuple(_with_input(query, progress) for query in status.queries)
     return replace(status, queries=queries, progress=progress)
+
+
+def _read_with_spark(
+    loaded: Loaded, models: Sequence[CompiledModel], request: ProjectRequest, reason: str | None
+) -> tuple[tuple[QueryProgress, ...], Mapping[str, float]]:
+    """Returns what `progress_with_spark` does. Raises: FindingsError, KeyboardInterrupt."""
+    if reason is not None and is_windows():
+        raise FindingsError([needs_other_system(loaded, reason)])
+    from sqlstream.app.status.lags_with_spark import progress_with_spark  # loads pyspark
+
+    return progress_with_spark(loaded, models, request, reason)
 
 
 def _runs_of(request: ProjectRequest, runs: Sequence[RunWithStatus]) -> list[RunWithStatus]:

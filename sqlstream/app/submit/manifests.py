@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlstream.app.session import start_driver
 from sqlstream.app.submit.archive import kubernetes_name
-from sqlstream.app.submit.submit import DRIVER, LISTS, OWN, Submission
+from sqlstream.app.submit.submit import DRIVER, LISTS, OWN, Submission, cannot_submit
 from sqlstream.compiler.spark_versions import installed_spark
-from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.launch import JARS
 from sqlstream.spark.secrets import secret_names
@@ -97,9 +97,13 @@ def spark_connect(submission: Submission) -> str:
     Raises: FindingsError without an image, or for a setting with a secret, which the server cannot read.
     """
     name, target = kubernetes_name(submission.name), submission.target
-    secret = [_secret_setting(target, key) for key, value in target.spark.items() if secret_names([value])]
+    secret = [key for key, value in target.spark.items() if secret_names([value])]
+    why = "a manifest has no secrets, and the server starts without the variables of this machine"
+    fix = "remove it from `spark` of the target, and add it to the server's pods as a Secret or a role"
     if secret:
-        raise FindingsError(secret)
+        raise FindingsError(
+            cannot_submit(target, f"`{key}` of target `{target.name}` contains a secret", why, fix) for key in secret
+        )
     image = _image(target)
     server = {**_pod(target, "driver", {"cores": int, "memory": str}), **_template("driver", image, target)}
     server.pop("serviceAccount", None)  # it is in the template
@@ -132,9 +136,12 @@ def _pod(target: Target, which: str, fields: Mapping[str, type]) -> dict[str, An
     """Returns the fields of the driver or of executors. Raises: FindingsError for a value that is not a number."""
     found: dict[str, Any] = {}
     for field, kind in fields.items():
-        value = target.spark.get(f"spark.{which}.{field}")
+        setting = f"spark.{which}.{field}"
+        value = target.spark.get(setting)
         if value is not None and kind is int and not str(value).isdigit():
-            raise FindingsError([_no_number(target, f"spark.{which}.{field}", str(value))])
+            what = f"`{setting}` of target `{target.name}` is `{value}`"
+            why, fix = "Spark and the operator need a whole number", "set it to a number such as 2"
+            raise FindingsError([cannot_submit(target, what, why, fix)])
         if value is not None:
             found[field] = kind(str(value))
     account = target.spark.get(SERVICE_ACCOUNT)
@@ -181,34 +188,6 @@ def _image(target: Target) -> str:
     image = target.spark.get(IMAGE)
     if isinstance(image, str) and image:
         return image
-    raise FindingsError(
-        [
-            Finding(
-                "cannot-submit",
-                f"target `{target.name}` has no image for its pods",
-                "the pods of the driver and of executors need Spark, Java, Python and sqlstream",
-                f"set {IMAGE} in `spark` of the target",
-                target.location,
-            )
-        ]
-    )
-
-
-def _no_number(target: Target, name: str, value: str) -> Finding:
-    return Finding(
-        "cannot-submit",
-        f"`{name}` of target `{target.name}` is `{value}`",
-        "Spark and the operator need a whole number",
-        "set it to a number such as 2",
-        target.location,
-    )
-
-
-def _secret_setting(target: Target, name: str) -> Finding:
-    return Finding(
-        "cannot-submit",
-        f"`{name}` of target `{target.name}` contains a secret",
-        "a manifest has no secrets, and the server starts without the variables of this machine",
-        "remove it from `spark` of the target, and add it to the server's pods as a Secret or a role",
-        target.location,
-    )
+    what = f"target `{target.name}` has no image for its pods"
+    why = "the pods of the driver and of executors need Spark, Java, Python and sqlstream"
+    raise FindingsError([cannot_submit(target, what, why, f"set {IMAGE} in `spark` of the target")])

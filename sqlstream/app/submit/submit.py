@@ -119,9 +119,13 @@ def prepare(
     variables = {name: request.project.env[name] for name in read if not name.upper().startswith(SECRET_PREFIX)}
     settings = launch_settings(target, launch)
     shown = settings if target.master == "yarn" else {**settings, **variables}
-    exposed = [_exposed(target, name) for name, value in shown.items() if clear.redact(value) != value]
+    exposed = [name for name, value in shown.items() if clear.redact(value) != value]
+    why = "others could read it on a command line, or in a manifest"
+    fix = f"use the variable of the secret itself, whose name begins with {SECRET_PREFIX}"
     if exposed:
-        raise FindingsError(exposed)
+        raise FindingsError(
+            cannot_submit(target, f"`{name}` contains the value of a secret", why, fix) for name in exposed
+        )
     return Submission(
         project.name,
         archive,
@@ -188,15 +192,19 @@ def _check_paths(chosen: ChosenQueries) -> None:
     project, target = compiled.project, compiled.project.target
     found = []
     if not is_absolute(target.storage):
-        found.append(_relative(f"target `{target.name}` stores its data in", target.storage, target.location))
+        found.append((f"target `{target.name}` stores its data in", target.storage, target.location))
     read = {node for model in chosen.models for node in compiled.upstream(model.unique_id)}
     for table in project.sources:
         path = table.path or table.options.get("path")
         if isinstance(path, str) and not is_absolute(path) and source_id(project.name, table) in read:
             place = table.locations.get("path", table.location)
-            found.append(_relative(f"source `{table.full_name}` reads", path, place))
+            found.append((f"source `{table.full_name}` reads", path, place))
+    why = "it is a folder of this machine, and the driver and the executors run on others"
+    fix = "use a URI that the cluster can reach, such as s3a://bucket/folder or hdfs://host/folder"
     if found:
-        raise FindingsError(found)
+        raise FindingsError(
+            cannot_submit(target, f"{who} the relative path `{path}`", why, fix, place) for who, path, place in found
+        )
 
 
 def submit(submission: Submission, env: Mapping[str, str], notify: Callable[[str], None]) -> bool:
@@ -307,9 +315,17 @@ def _check_cluster(submission: Submission, env: Mapping[str, str]) -> None:
         store = staging if ":" in staging else _default_file_system(submission.settings, env)
         used = [name for name in submission.secrets if name in env]
         if used and store.lower().startswith(OPEN_STORES):
-            raise FindingsError([_open_staging(target, store, used[0])])
+            what = f"the secret `{used[0]}` cannot be sent through {store}"
+            why = (
+                "Spark protects the files of a submission by permissions, which its staging folder there does not have"
+            )
+            fix = f"set {STAGING} in `spark` of the target to a folder on HDFS"
+            raise FindingsError([cannot_submit(target, what, why, fix)])
     elif UPLOADS not in target.spark:
-        raise FindingsError([_no_upload_path(target)])
+        what = f"target `{target.name}` does not say where the driver's pod finds the project"
+        why = f"spark-submit uploads files of this machine to `{UPLOADS}`"
+        fix = f"set {UPLOADS} in `spark` of the target, for example to s3a://bucket/uploads, or use --manifest"
+        raise FindingsError([cannot_submit(target, what, why, fix)])
 
 
 def _default_file_system(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
@@ -344,41 +360,6 @@ def _not_in_cluster(target: Target) -> Finding:
     )
 
 
-def _relative(who: str, path: str, location: Location) -> Finding:
-    return Finding(
-        "cannot-submit",
-        f"{who} the relative path `{path}`",
-        "it is a folder of this machine, and the driver and the executors run on others",
-        "use a URI that the cluster can reach, such as s3a://bucket/folder or hdfs://host/folder",
-        location,
-    )
-
-
-def _exposed(target: Target, name: str) -> Finding:
-    return Finding(
-        "cannot-submit",
-        f"`{name}` contains the value of a secret",
-        "others could read it on a command line, or in a manifest",
-        f"use the variable of the secret itself, whose name begins with {SECRET_PREFIX}",
-        target.location,
-    )
-
-
-def _open_staging(target: Target, staging: str, secret: str) -> Finding:
-    return Finding(
-        "cannot-submit",
-        f"the secret `{secret}` cannot be sent through {staging}",
-        "Spark protects the files of a submission by permissions, which its staging folder there does not have",
-        f"set {STAGING} in `spark` of the target to a folder on HDFS",
-        target.location,
-    )
-
-
-def _no_upload_path(target: Target) -> Finding:
-    return Finding(
-        "cannot-submit",
-        f"target `{target.name}` does not say where the driver's pod finds the project",
-        f"spark-submit uploads files of this machine to `{UPLOADS}`",
-        f"set {UPLOADS} in `spark` of the target, for example to s3a://bucket/uploads, or use --manifest",
-        target.location,
-    )
+def cannot_submit(target: Target, what: str, why: str, fix: str, location: Location | None = None) -> Finding:
+    """Returns the finding that a run on `target` cannot be submitted, at the location of the target or another one."""
+    return Finding("cannot-submit", what, why, fix, location or target.location)

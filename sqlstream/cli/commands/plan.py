@@ -25,7 +25,8 @@ from sqlstream.cli.output import DONE, FAILED, refusals_printed
     is_flag=True,
     envvar="SQLSTREAM_CHECK",
     show_envvar=True,
-    help="Also have Spark compare the plans of changed queries that keep state. Reads no data. Needs Java.",
+    help="Also have Spark compare the plans of changed queries that keep state, on the target's master. Reads no data. "
+    "Needs Java. Where only Spark can read the ledgers, as on HDFS, this is done without --check, on this machine.",
 )
 @click.option(
     "--parallel",

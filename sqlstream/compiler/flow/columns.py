@@ -54,12 +54,12 @@ class Column:
 
     `type` is None if it is unknown. `event_time` is its watermark. `lost` is the reason why it has none although it is
     computed from a column with one. `origins` are the (node id, column) of the sources, seeds or static tables
-    from which it is computed. `window` marks the struct of a time window. `inner` are the watermarks inside the value.
-    `may_carry` is True if the column may have an unknown watermark. `path` is the source, its column and field whose
-    value the column has, without the field for the whole column; it is empty for other columns. `may_lack` is True if
-    it is computed from a value that a change event of Debezium may not have. `is_generated` is True if Spark generates
-    the name and `name` may differ from it. `is_respelled` is True if a name without AS refers to it in another letter
-    case.
+    from which it is computed. `window` is the call that makes a time window or its time, empty for other columns.
+    `inner` are the watermarks inside the value. `may_carry` is True if the column may have an unknown watermark.
+    `path` is the source, its column and field whose value the column has, without the field for the whole column; it is
+    empty for other columns. `may_lack` is True if it is computed from a value that a change event of Debezium may not
+    have. `is_generated` is True if Spark generates the name and `name` may differ from it. `is_respelled` is True if a
+    name without AS refers to it in another letter case.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Column:
     event_time: EventTime | None = None
     lost: LostWatermark | None = None
     origins: frozenset[tuple[str, str]] = frozenset()
-    window: bool = False
+    window: str = ""
     inner: InnerWatermarks = NO_INNER
     may_carry: bool = False
     path: tuple[str, ...] = field(default=(), compare=False)

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.configuration.target import Target
+from sqlstream.project.configuration.target import DEFAULT_MASTER, Target
 from sqlstream.project.connectors.connectors import EXTENSIONS
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.jvm.cluster import NOTICE_SECONDS, PARTITIONS, POLL_SECONDS, ClusterDefault
@@ -66,6 +66,9 @@ Java's default for both compilers.
 JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 
 EXECUTOR_PYTHON = "spark.pyspark.python"
+
+FOR_EXECUTORS = (EXECUTOR_PYTHON, "spark.archives")
+"""Settings that prepare the machines of a cluster, and are wrong on another one."""
 
 YARN = "yarn"
 """The master of YARN."""
@@ -170,11 +173,13 @@ def _listed(*values: str) -> str:
     return ",".join(dict.fromkeys(entry.strip() for value in values for entry in value.split(",") if entry.strip()))
 
 
+_LOOPBACK_SETTINGS = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+
+
 def _local_settings(master: str, per_core: Sequence[str]) -> dict[str, str]:
     return {
         **dict.fromkeys((PARTITIONS, *per_core), str(_local_cores(master))),
-        "spark.driver.bindAddress": LOOPBACK,
-        "spark.driver.host": LOOPBACK,
+        **_LOOPBACK_SETTINGS,
     }
 
 
@@ -195,8 +200,9 @@ class SparkLaunch:
     console sinks print to stderr. `purpose` is one of `SHORT_LIVED_JVM`, `FINITE_RUN_JVM`, `LONG_RUN_JVM`. The target's
     options override `purpose` and `java_options`. `classes` are initialized in the background (`slow_classes`).
     `executor_options` are settings with the JVM options of executors. With `is_submitted`, `spark-submit` has started
-    the JVM of this process, with all settings and jars. A wait for YARN is reported to `notify`, and
-    ends with what `check` raises, or with an error after `patience` seconds.
+    the JVM of this process, with all settings and jars. With `on_this_machine`, Spark has the target's settings but not
+    its master. A wait for YARN is reported to `notify`. It ends with what `check` raises, or with an error after
+    `patience` seconds.
     """
 
     app_name: str
@@ -209,6 +215,7 @@ class SparkLaunch:
     connectors: SessionConnectors = NO_CONNECTORS
     executor_options: tuple[tuple[str, str], ...] = ()
     is_submitted: bool = False
+    on_this_machine: bool = False
     notify: Callable[[str], None] = lambda _: None
     check: Callable[[], None] = lambda: None
     patience: float = math.inf
@@ -222,10 +229,11 @@ def start_spark(target: Target, secrets: Secrets, launch: SparkLaunch) -> SparkR
         return _connect(target, target.remote, secrets, launch)
     with ExitStack() as resources:
         resources.enter_context(quiet_pyspark())
-        resources.enter_context(environment(_python_variables(target)))
+        is_here = target.is_local or launch.on_this_machine
+        resources.enter_context(environment(_python_variables(target, is_here=is_here)))
         session, given = _start_session(target, secrets, launch)
         try:
-            cluster = None if target.is_local else ClusterDefault(session)
+            cluster = None if is_here else ClusterDefault(session)
             inherited = {name: value for name, value in session.conf.getAll.items() if name not in given}
         except SPARK_ERRORS as error:  # such as a class that the file system of the warehouse lacks
             _stop_session(session)
@@ -303,14 +311,14 @@ def _server_setting(target: Target, name: str) -> Finding:
 
 def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tuple[SparkSession, Collection[str]]:
     """Returns the session, and the names of the settings that sqlstream or the target set. Raises: FindingsError."""
-    starts_on_yarn = target.master == YARN and not launch.is_submitted
+    settings = launch_settings(target, launch)
+    starts_on_yarn = settings["spark.master"] == YARN and not launch.is_submitted
     if starts_on_yarn and not _knows_yarn(os.environ):
         raise FindingsError([_start_problem(target, NO_HADOOP, NO_HADOOP_FIX)])
     if starts_on_yarn:
         end_jvm()  # only a new JVM has what spark-submit prepares for YARN, such as PySpark for the executors
     end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
     conf = SparkConf(loadDefaults=False)
-    settings = launch_settings(target, launch)
     if not launch.is_submitted:
         conf.setAll(list(settings.items()))
     log: deque[str] = deque(maxlen=LOG_LINES_KEPT)
@@ -335,6 +343,9 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tup
 def launch_settings(target: Target, launch: SparkLaunch) -> dict[str, str]:
     """Returns all settings with which the JVM of a run starts, without secrets."""
     settings = spark_settings(target, launch.app_name, launch.warehouse, launch.connectors)
+    if launch.on_this_machine and not target.is_local:
+        settings = {name: value for name, value in settings.items() if name not in FOR_EXECUTORS}
+        settings |= {"spark.master": DEFAULT_MASTER, **_LOOPBACK_SETTINGS}
     return {**settings, **dict(launch.executor_options), JVM_OPTIONS: _jvm_options(launch, settings)}
 
 
@@ -424,15 +435,16 @@ def jvm_reason(log: Iterable[str]) -> str | None:
     return next((line.strip() for line in log if _JVM_REASON.search(line)), None)
 
 
-def _python_variables(target: Target) -> dict[str, str]:
+def _python_variables(target: Target, *, is_here: bool) -> dict[str, str]:
     """Returns the variables that make workers run the Python of this command, even if its virtual environment is not
-    activated; on a cluster the Python of the target, which PySpark reads only from the environment.
+    activated; on a cluster the Python of the target, which PySpark reads only from the environment. `is_here`: all of
+    Spark runs on this machine.
     """
     values = {"PYSPARK_DRIVER_PYTHON": sys.executable}
     on_cluster = target.spark.get(EXECUTOR_PYTHON)
-    if not target.is_local and isinstance(on_cluster, str):
+    if not is_here and isinstance(on_cluster, str):
         values["PYSPARK_PYTHON"] = on_cluster
-    if target.is_local:
+    if is_here:
         values |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK)}
     return values
 

@@ -138,7 +138,7 @@ def hadoop_replace(session: SparkSession, source: str, destination: str) -> bool
 
 
 def hadoop_copy(session: SparkSession, source: str, destination: str) -> None:
-    """Copies a file to a new path, and creates its folders. Raises: Spark's errors."""
+    """Copies a file, or a folder with all files, to a new path, and creates its folders. Raises: Spark's errors."""
     configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     (source_system, make_path), (system, _) = (hadoop_file_system(session, uri) for uri in (source, destination))
     files = jvm_of(session).org.apache.hadoop.fs.FileUtil

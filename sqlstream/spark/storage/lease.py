@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -62,40 +63,89 @@ def this_holder(period: float) -> Holder:
     return Holder(uuid4().hex, this_process(), machine_id(), processes, period)
 
 
+@dataclass(frozen=True)
+class Look:
+    """What the files of a lease say at the time `at` of the monotonic clock: the newest token (0: none), the run that
+    has taken it if that is known, and whether another run can take the next one.
+    """
+
+    token: int
+    holder: Holder | None
+    availability: Availability
+    at: float
+
+    @property
+    def name(self) -> str:
+        """The name of the run that has taken the token."""
+        return self.holder.name if self.holder is not None else UNKNOWN_RUN
+
+
+class LeaseWatch:
+    """Looks at the lease of a query again and again, and takes nothing. Remembers what it has seen, because only time
+    shows whether a run is alive.
+    """
+
+    def __init__(self) -> None:
+        self._observer = self._new_observer()
+        self._known: tuple[int, Holder] | None = None
+
+    def look(self, files: LeaseFiles) -> Look:
+        """Returns what the files say now. Raises: OSError, Spark's errors."""
+        names = files.names()
+        token = newest_token(names)
+        if self._known is not None and self._known[0] == token:
+            holder: Holder | None = self._known[1]  # the file never changes
+        else:
+            holder = read_holder(files.read(holder_name(token))) if token else None
+        self._known = (token, holder) if holder is not None else None
+        at = _now()
+        return Look(token, holder, self._observer.judge(names, holder, at), at)
+
+    def start_again(self) -> None:
+        """Forgets what it has seen of a run that is alive: from the next look on, the time without a sign counts."""
+        self._observer = self._new_observer()
+
+    def _new_observer(self) -> Observer:
+        return Observer(machine_id(), process_start)
+
+
 @contextmanager
 def lease(
-    files: LeaseFiles, holder: Holder, waiting: Callable[[str], None], check: Callable[[], None] = lambda: None
+    files: LeaseFiles,
+    holder: Holder,
+    waiting: Callable[[str], None],
+    check: Callable[[], None] = lambda: None,
+    watch: LeaseWatch | None = None,
 ) -> Iterator[Lease]:
-    """Takes the query for `holder` while the body runs, and renews its lease.
+    """Takes the query for `holder` while the body runs, and renews its lease. `watch` has watched its files so far.
 
     If another run has the query, waits until a sign of life or of death, at most `PERIODS_TO_EXPIRE` of its periods,
     after passing a message to `waiting`. It calls `check` while it waits, which can raise to end that.
     Raises: LockedError, OSError, Spark's errors.
     """
-    held = _take(files, holder, waiting, check)
+    held = _take(files, holder, waiting, check, watch or LeaseWatch())
     try:
         yield held
     finally:
         held.release()
 
 
-def _take(files: LeaseFiles, holder: Holder, waiting: Callable[[str], None], check: Callable[[], None]) -> Lease:
-    observer, has_waited = Observer(machine_id(), process_start), False
+def _take(
+    files: LeaseFiles, holder: Holder, waiting: Callable[[str], None], check: Callable[[], None], watch: LeaseWatch
+) -> Lease:
+    has_waited = False
     while True:
-        names = files.names()
-        token = newest_token(names)
-        other = read_holder(files.read(holder_name(token))) if token else None
-        began, name = _now(), other.name if other else UNKNOWN_RUN
-        found = observer.judge(names, other, began)
-        if found is Availability.HELD:
-            raise LockedError(name)
-        if found is Availability.FREE and _claim(files, holder, token + 1):
-            return Lease(files, holder, token + 1, began)
-        if not has_waited and found is Availability.UNKNOWN:
-            most = PERIODS_TO_EXPIRE * (other or holder).period
-            waiting(f"waiting at most {most:.0f} s to see whether {name} is still active")
+        found = watch.look(files)
+        if found.availability is Availability.HELD:
+            raise LockedError(found.name)
+        if found.availability is Availability.FREE and _claim(files, holder, found.token + 1):
+            return Lease(files, holder, found.token + 1, found.at)
+        period = (found.holder or holder).period
+        if not has_waited and found.availability is Availability.UNKNOWN:
+            most = PERIODS_TO_EXPIRE * period
+            waiting(f"waiting at most {most:.0f} s to see whether {found.name} is still active")
             has_waited = True
-        until = _now() + (other or holder).period / LOOKS_PER_PERIOD
+        until = _now() + period / LOOKS_PER_PERIOD
         while _now() < until:
             check()
             time.sleep(min(CHECK_SECONDS, max(until - _now(), 0.0)))

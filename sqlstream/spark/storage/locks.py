@@ -93,8 +93,19 @@ def file_lock(path: Path) -> Iterator[None]:
 def lock_holder(path: Path) -> str | None:
     """Returns the process that has locked the file `path`, None if there is none. Changes nothing.
 
+    None also where the file system has no locks. Raises: OSError.
+    """
+    try:
+        return file_lock_holder(path)
+    except NoFileLocksError:
+        return None
+
+
+def file_lock_holder(path: Path) -> str | None:
+    """Returns what `lock_holder` does. Raises: NoFileLocksError, OSError.
+
     A shared lock, which is released at once, shows whether another process has locked the file. Always None on Windows,
-    where no query can run. Raises: OSError.
+    where no query can run.
     """
     if fcntl is None:
         return None
@@ -114,8 +125,8 @@ def _is_free(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a network file system without locks
-        return True
+    except OSError as error:  # a network file system without locks
+        raise NoFileLocksError from error
     return True
 
 

@@ -16,7 +16,7 @@ from sqlstream.location import Location
 from sqlstream.spark.jvm.connect import ConnectSessions, session_id_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import HadoopStorage, creates_once
-from sqlstream.spark.storage.lease import HadoopLeaseFiles, LocalLeaseFiles, lease, this_holder
+from sqlstream.spark.storage.lease import HadoopLeaseFiles, LeaseWatch, LocalLeaseFiles, lease, this_holder
 from sqlstream.spark.storage.locks import (
     HeldLock,
     KeptLock,
@@ -24,10 +24,11 @@ from sqlstream.spark.storage.locks import (
     LockLostError,
     NoFileLocksError,
     file_lock,
+    file_lock_holder,
 )
 from sqlstream.spark.storage.storage import Storage, storage_for
 from sqlstream.state.layout import CHECKPOINT, lease_path, lock_path, remote_query_path, versions_root
-from sqlstream.state.runs.lease_rules import PERIOD_SECONDS
+from sqlstream.state.runs.lease_rules import PERIOD_SECONDS, Availability
 
 LEASE_PERIOD = "spark.sqlstream.lease.period"
 """A setting for tests: the seconds between two heartbeats of a lease."""
@@ -49,6 +50,7 @@ class QueryLocks:
         self._mutex = threading.Lock()
         self._stack = ExitStack()
         self._locks: dict[str, HeldLock] = {}
+        self._watches: dict[str, LeaseWatch] = {}
         self._has_ended = False
 
     def __enter__(self) -> QueryLocks:
@@ -62,12 +64,34 @@ class QueryLocks:
     def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
         """Locks the version of a query in the folder `root`. Raises: FindingsError if another process has locked it."""
         with ExitStack() as new:
-            held = query_lock(storage, root, model, location, self._secrets, self._report, self.check, self.connect)
+            watch = self._watches.pop(root, None)
+            held = query_lock(
+                storage, root, model, location, self._secrets, self._report, self.check, self.connect, watch
+            )
             lock = new.enter_context(held)
             with self._mutex:
                 if not self._has_ended:  # otherwise a check that nobody waits for has just ended
                     self._locks[root] = lock
                     self._stack.push(new.pop_all())
+
+    def holder(self, storage: Storage, root: str, model: str, location: Location) -> str | None:
+        """Returns the run that has locked the version in `root`, None if this run can lock it. Locks nothing.
+
+        A run with a lease counts as alive until it has given no sign of life for long enough, so call it again and
+        again. Raises: FindingsError if the query may run on another server of Spark Connect; OSError, Spark's errors.
+        """
+        files = _lease_files(storage, root)
+        if files is None:
+            found = file_lock_holder(Path(lock_path(root)))
+        else:
+            watch = self._watches.setdefault(root, LeaseWatch())
+            look = watch.look(files)
+            if look.availability is Availability.HELD:
+                watch.start_again()
+            found = None if look.availability is Availability.FREE else look.name
+        if found is None:
+            _check_remote_query(storage, root, model, location, self.connect)
+        return found
 
     def release(self) -> None:
         """Gives all locks back."""
@@ -90,7 +114,7 @@ class QueryLocks:
 
     def _report(self, text: str) -> None:
         with self._mutex:
-            if text not in self._reported:  # a standby tries again and again
+            if text not in self._reported:  # a standby can try several times
                 self._waiting(text)
             self._reported.add(text)
 
@@ -124,9 +148,11 @@ def folder_lock(
     waiting: Callable[[str], None] = lambda _: None,
     check: Callable[[], None] = lambda: None,
     connect: ConnectSessions | None = None,
+    watch: LeaseWatch | None = None,
 ) -> Iterator[HeldLock]:
     """Locks the folder `root` of a query while the body runs, and creates it if needed: with a lock file, or with a
     lease where the file system has no locks. Ends the query that a killed run has left on the server of `connect`.
+    `watch` has watched the lease so far.
 
     Passes a message to `waiting` before it waits for another process, and calls `check` during that. Raises:
     LockedError, RemoteQueryError, what `check` raises.
@@ -136,13 +162,13 @@ def folder_lock(
         if isinstance(storage, HadoopStorage):
             period = float(storage.session.conf.get(LEASE_PERIOD, None) or PERIOD_SECONDS)
             files = HadoopLeaseFiles(storage.session, lease_path(root))
-            held = stack.enter_context(lease(files, this_holder(period), waiting, check))
+            held = stack.enter_context(lease(files, this_holder(period), waiting, check, watch))
         else:
             try:
                 stack.enter_context(file_lock(Path(lock_path(root))))
             except NoFileLocksError:
                 local = LocalLeaseFiles(lease_path(root))
-                held = stack.enter_context(lease(local, this_holder(PERIOD_SECONDS), waiting, check))
+                held = stack.enter_context(lease(local, this_holder(PERIOD_SECONDS), waiting, check, watch))
         left = _remote_query(storage, root)
         if left is not None:
             if connect is None or connect.server != left["server"]:
@@ -166,6 +192,7 @@ def query_lock(
     waiting: Callable[[str], None] = lambda _: None,
     check: Callable[[], None] = lambda: None,
     connect: ConnectSessions | None = None,
+    watch: LeaseWatch | None = None,
 ) -> Iterator[HeldLock]:
     """Locks the version of a query in the folder `root` while the body runs, as `folder_lock` does.
 
@@ -174,7 +201,7 @@ def query_lock(
     """
     with ExitStack() as stack:
         try:
-            held = folder_lock(storage, root, lambda text: waiting(f"{model}: {text}"), check, connect)
+            held = folder_lock(storage, root, lambda text: waiting(f"{model}: {text}"), check, connect, watch)
             lock = stack.enter_context(held)
         except RemoteQueryError as error:
             raise FindingsError([_runs_elsewhere(model, error, location)]) from error
@@ -191,6 +218,27 @@ def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> No
     storage, path = storage_for(checkpoint, session)
     record = {"server": server, "session": session_id_of(session)}
     storage.write_text(remote_query_path(path.removesuffix(CHECKPOINT)), f"{json.dumps(record)}\n")
+
+
+def _lease_files(storage: Storage, root: str) -> HadoopLeaseFiles | LocalLeaseFiles | None:
+    """Returns the files of the lease of `root`, None where the file system has locks."""
+    if isinstance(storage, HadoopStorage):
+        return HadoopLeaseFiles(storage.session, lease_path(root))
+    try:
+        file_lock_holder(Path(lock_path(root)))
+    except NoFileLocksError:
+        return LocalLeaseFiles(lease_path(root))
+    return None
+
+
+def _check_remote_query(
+    storage: Storage, root: str, model: str, location: Location, connect: ConnectSessions | None
+) -> None:
+    """Raises: FindingsError if a killed run has left the query on another server than that of `connect`."""
+    left = _remote_query(storage, root)
+    if left is not None and (connect is None or connect.server != left["server"]):
+        error = RemoteQueryError(left["server"], remote_query_path(root))
+        raise FindingsError([_runs_elsewhere(model, error, location)]) from error
 
 
 def _forget_remote_query(storage: Storage, root: str, connect: ConnectSessions) -> None:

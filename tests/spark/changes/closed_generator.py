@@ -2,7 +2,7 @@
 
 Each has a place in a query, and one of the values that it has there before and another one after; some of them mean the
 same. The settings are those of a part of `make changes`. Filters do not only choose keys: a query that reads fewer keys continues
-rightly, whatever its filter was.
+rightly, with any filter.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from sqlstream.cli.output import DONE, UNUSABLE
 def test_creates_a_project_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without --project-dir the project is created below the current folder, whatever the environment says."""
+    """Without --project-dir the project is created below the current folder, also if the environment names another one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SQLSTREAM_PROJECT_DIR", str(tmp_path / "other"))
     with pytest.raises(SystemExit) as ended:

@@ -89,6 +89,7 @@ def run(project: Path, *arguments: str, windows: bool) -> tuple[int, str, str]:
         ("compile", "--output", "json"),
         ("ls", "--select", "+device_sessions", "--output", "json"),
         ("lineage", "device_windows"),
+        ("plan", "--select", "device_windows"),
         ("explain", "java-missing"),
         ("run", "--help"),
     ],
@@ -126,3 +127,16 @@ def test_commands_with_spark_say_where_they_work(project: Path, command: str) ->
     assert (code, out) == (2, "")
     assert err == f"Error: `sqlstream {words}` needs Linux or macOS; on Windows, use it in WSL 2\n"
     assert not (project / "target").exists()
+
+
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_storage_that_only_spark_reads(project: Path, command: str) -> None:
+    """Commands that usually need no Spark refuse storage that only Spark can read, and say where they work."""
+    declared = (project / "project.yml").read_text()
+    (project / "project.yml").write_text(declared.replace("targets:\n", "targets:\n  far: {storage: 'hdfs://a/b'}\n"))
+
+    code, out, err = run(project, command, "-s", "word_counts", "--target", "far", windows=True)
+
+    assert (code, out) == (1, "")
+    assert "[storage-unusable] the ledgers of target `far` cannot be read on Windows" in err
+    assert "why: only Spark can read hdfs://a/b, and Spark starts only on Linux and macOS" in err

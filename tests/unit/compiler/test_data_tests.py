@@ -359,7 +359,7 @@ def test_late_rows_have_an_output_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_quarantine_is_part_of_the_manifest_and_of_kept_rows(tmp_path: Path) -> None:
-    """Rows in quarantine are left out of the model; the quarantine has a name and an output of its own."""
+    """Rows in quarantine are left out of the model; the quarantine has another name and output."""
     model = "{{ config(sink='out', quarantine_sink='out') }} select id from {{ source('shop', 'orders') }}"
     found = compiled(tmp_path, own=QUARANTINE, model=model)
     ((unique_id, quarantine),) = found.quarantines.items()

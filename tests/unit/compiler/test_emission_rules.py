@@ -121,11 +121,29 @@ def test_each_operator_has_its_steps(tmp_path: Path, sql: str, mode: str, releas
 
 
 @pytest.mark.parametrize(
+    ("call", "release"),
+    [
+        ("window(ts, '1 hour')", "window"),
+        ("session_window(ts, '5 minutes')", "session"),
+        ("window_time(window(ts, '1 hour'))", "time"),
+    ],
+)
+def test_a_window_from_upstream_is_that_window(tmp_path: Path, call: str, release: str) -> None:
+    """A window or session that a subquery makes, under another name, has the example of one that GROUP BY makes."""
+    named = f"select w, kind from (select kind, {call} as w from {PAYMENTS}) group by w, kind"
+    (found,) = _emission(tmp_path / "named", named).steps
+    (expected,) = _emission(tmp_path / "here", f"select kind from {PAYMENTS} group by {call}, kind").steps
+
+    assert (found.release.value, found.example, found.unknown) == (release, expected.example, expected.unknown)
+    assert (found.time, found.operator) == (expected.time, "GROUP BY w, kind")
+
+
+@pytest.mark.parametrize(
     ("sql", "release"),
     [
         (
-            f"select window.start as s from (select window(ts, '5 minutes') as window from {PAYMENTS}) group by window",
-            "window",
+            f"select kind from (select kind, session_window(ts, concat(id, ' hours')) as s from {PAYMENTS}) group by s, kind",
+            "session",
         ),
         (
             f"select kind from {PAYMENTS} group by session_window(ts, case when id > 1 then '1 hour' else '5 minutes' end), kind",

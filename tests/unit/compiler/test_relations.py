@@ -36,7 +36,7 @@ def test_places_of_a_relation() -> None:
 
 
 def test_select_of_a_relation() -> None:
-    """Each relation belongs to the SELECT of its own FROM, at every depth and in FROM-first queries."""
+    """Each relation belongs to the SELECT of its FROM, at every depth and in FROM-first queries."""
     sql = "with c as (select 1 from a) select (select 2 from b) from c union from d select 3 union table e"
     text = read_sql(sql)
     texts = {r.name: text.tokens[r.select + 1].text if r.select is not None else None for r in text.relations}

@@ -1,4 +1,4 @@
-"""The history gets each line of the journal once, whatever happens to the files."""
+"""The history gets each line of the journal once, also if its files change."""
 
 from __future__ import annotations
 

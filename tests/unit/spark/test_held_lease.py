@@ -16,11 +16,20 @@ from pathlib import Path
 import pytest
 
 from sqlstream.spark.storage import locks
-from sqlstream.spark.storage.lease import Lease, LocalLeaseFiles, lease, this_holder
+from sqlstream.spark.storage.lease import Lease, LeaseWatch, LocalLeaseFiles, lease, this_holder
 from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.locks import HeldLock, LockedError, LockLostError
 from sqlstream.spark.storage.query_locks import folder_lock
-from sqlstream.state.runs.lease_rules import PERIODS_TO_LIVE, Holder, holder_name, newest_token, released_name, token_of
+from sqlstream.state.runs.lease_rules import (
+    PERIODS_TO_LIVE,
+    Availability,
+    Holder,
+    beat_name,
+    holder_name,
+    newest_token,
+    released_name,
+    token_of,
+)
 
 SHORT, LIVELY, LONG = 0.05, 1.0, 3600.0
 """Periods of heartbeats, in seconds: one that passes soon, one for runs that must not expire on a busy machine, and one
@@ -224,3 +233,46 @@ def test_a_local_folder_without_file_locks_has_a_lease(tmp_path: Path, monkeypat
         assert set(files.names()) == {holder_name(1)}
 
     assert released_name(1) in files.names()
+
+
+def test_a_watch_takes_nothing_and_takes_over_at_once(files: LocalLeaseFiles) -> None:
+    """A run that has watched a silent lease for long enough does not wait a second time. Until then it takes nothing."""
+    files.create(holder_name(1), foreign_holder(SHORT).text)
+    watch, looks = LeaseWatch(), list[Availability]()
+    while not looks or looks[-1] is not Availability.FREE:
+        looks.append(watch.look(files).availability)
+        assert files.names() == (holder_name(1),)
+
+    assert set(looks[:-1]) == {Availability.UNKNOWN}
+    with lease(files, this_holder(LONG), never, watch=watch):
+        assert newest_token(files.names()) == 2
+
+
+def test_one_of_two_watches_takes_over(files: LocalLeaseFiles) -> None:
+    """The run that is slower is refused at once, with the name of the other one."""
+    files.create(holder_name(1), foreign_holder(LONG).text)
+    files.create(released_name(1))
+    watches = [LeaseWatch(), LeaseWatch()]
+    for watch in watches:
+        assert watch.look(files).availability is Availability.FREE
+
+    with lease(files, this_holder(LONG), never, watch=watches[0]) as held:
+        watch = LeaseWatch()
+        assert watch.look(files).name.startswith(f"process {os.getpid()} on ")
+        held.renew()
+        assert watch.look(files).availability is Availability.HELD
+        with pytest.raises(LockedError), lease(files, this_holder(LONG), never, watch=watch):
+            pass
+
+
+def test_signs_of_life_begin_a_new_wait(files: LocalLeaseFiles) -> None:
+    """A watch that has seen a sign of life waits for the next one, however long it has watched before."""
+    files.create(holder_name(1), foreign_holder(LONG).text)
+    watch = LeaseWatch()
+    assert watch.look(files).availability is Availability.UNKNOWN
+    files.create(beat_name(1, 1))
+    assert watch.look(files).availability is Availability.HELD
+    watch.start_again()
+    assert watch.look(files).availability is Availability.UNKNOWN
+    files.create(released_name(1))
+    assert watch.look(files).availability is Availability.FREE

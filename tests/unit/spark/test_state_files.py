@@ -55,7 +55,7 @@ def test_a_remote_folder_has_no_torn_files(tmp_path: Path) -> None:
 
 
 def test_files_of_too_many_batches_are_reported() -> None:
-    """Ten times as many batches as Spark needs are reported, whatever the number of files of each batch."""
+    """Ten times as many batches as Spark needs are reported, with any number of files in each batch."""
     model: Any = SimpleNamespace(name="sums", file=SimpleNamespace(location=None))
     names = [f"{number}{kind}" for number in range(500) for kind in (".delta", ".snapshot", "_ab-1.changelog")]
 

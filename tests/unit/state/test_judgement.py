@@ -209,7 +209,7 @@ def test_reasons_without_sql_have_no_inner_forms() -> None:
 
 
 def test_a_limit_in_complete_mode_keeps_nothing() -> None:
-    """In complete mode Spark takes the first rows anew in each batch; in append mode it counts what it has let through."""
+    """In complete mode Spark takes the first rows again in each batch; in append mode it counts what it has let through."""
     limits = [StateOperator("limit", {"number of rows": (number,)}, (ORDERS,)) for number in ("2", "3")]
     for mode, is_safe in (("complete", True), ("append", False)):
         old, new = (replace(each, output_mode=mode) for each in (OLD, CHANGED))

@@ -92,7 +92,7 @@ def test_a_renamed_group_is_refused_until_its_former_name_is_known() -> None:
 
 @pytest.mark.parametrize("stateful", [False, True])
 def test_the_user_can_have_rows_read_again(stateful: bool) -> None:
-    """With --accept-state-change the reader starts from the beginning, with a name of its own."""
+    """With --accept-state-change the reader starts from the beginning, under a new name."""
     query = replace(QUERY, stateful=stateful)
 
     found = planned(query, other("shop.sales"), accept=True)

@@ -500,7 +500,7 @@ def test_a_setting_with_the_default_of_spark_is_none_without_spark(tmp_path: Pat
 
 def test_a_plan_reads_the_settings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Java reads it, where Spark does, except for what the target sets. A setting that is not of SQL is as in the
-    ledger if it is not in the file: Spark has some of its own. Options in the environment may have others.
+    ledger if it is not in the file: Spark itself has some. Options in the environment may have others.
     """
     for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)

@@ -127,13 +127,17 @@ def test_before_the_first_watermark() -> None:
             emission(WaitsFor.SESSION, "session_window(ts, '5 minutes')"),
             "the latest session ends at 2024-01-01 12:45;",
         ),
+        (
+            emission(WaitsFor.SESSION, "session_window(ts, g)"),
+            "the latest session ends after that; newer events must arrive to advance it past that",
+        ),
         (emission(WaitsFor.TIME, "ts"), "the first group is of 2024-01-01 12:30;"),
         (
             emission(WaitsFor.WINDOW, "w"),
             "the first window ends after that; newer events must arrive to advance it past that",
         ),
     ],
-    ids=["sliding", "offset", "session", "time", "unknown length"],
+    ids=["sliding", "offset", "session", "unknown gap", "time", "unknown length"],
 )
 def test_the_end_of_the_first_group(waits: Emission, end: str) -> None:
     """The first group is the first window after the watermark, or the session of the newest event. None of these ends

@@ -87,10 +87,10 @@ class Expressions:
             # for Spark, `a as a` is another attribute than `a`
             return found.column.called(named) if isinstance(node, exp.Alias) else found.column.respelled(named)
         used = self._used(inner, scope)
-        window = self.text.function(inner) in TIME_WINDOWS
+        window = self.text.written(inner) if self.text.function(inner) in TIME_WINDOWS else ""
         value = self._timed(inner, scope) if window else self._within(inner, found, used, scope)
         # only these can have a watermark themselves: other expressions lose it
-        named_only = window or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
+        named_only = bool(window) or isinstance(inner, exp.Column | exp.Dot | exp.Bracket)
         unclear = isinstance(found, UnresolvedName | Ambiguous) or (named_only and not value.inner.is_known)
         stars, opened = tuple(self._of_stars(inner, scope)), self._open_origins(inner, scope)
         starred = (column.origins for column in stars)

@@ -11,7 +11,7 @@ from sqlstream.errors import Severity
 
 QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, operators, joins, aggregations, triggers)
 """The rules on streaming queries that Spark refuses or runs wrongly: Spark 4.3's `UnsupportedOperationChecker`, at the
-locations of the models' own SQL. Each reports nothing if the operators are not known for certain.
+locations of the models' own SQL. Each reports nothing if not all operators are known.
 """
 
 STATE_RULES: tuple[QueryRule, ...] = rules_of(state)

@@ -211,7 +211,7 @@ def test_a_model_with_an_error_is_on_the_site(shop: Path) -> None:
 
 
 def test_no_text_can_end_a_script(shop: Path) -> None:
-    """Data stays inside its script element, whatever it contains."""
+    """Data stays inside its script element, also if it contains HTML."""
     tested = open_tests(ProjectRequest(shop))
     catalog = build_catalog(tested, tested.loaded.compiled.graph.order, "2024-01-01T00:00:00Z")
     catalog["project"]["name"] = "</script><!-- \u2028 & <b>"

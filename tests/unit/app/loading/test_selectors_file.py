@@ -202,7 +202,7 @@ def test_an_unknown_selector_suggests_the_nearest(named: Path, selection: Select
     ],
 )
 def test_every_mistake_is_located(tmp_path: Path, text: str, expected: list[str]) -> None:
-    """Each mistake in selectors.yml is found at its place, whatever is selected."""
+    """Each mistake in selectors.yml is found at its place, with any selection."""
     (tmp_path / "project.yml").write_text("name: shop\n")
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "b.sql").write_text("select 1 as one")

@@ -26,7 +26,7 @@ def line(path: str, batch: int) -> str:
     return f'{{"path":"file:///{path}","timestamp":1,"batchId":{batch}}}'
 
 
-def test_a_named_source_keeps_its_name_and_a_position_is_counted_anew() -> None:
+def test_a_named_source_keeps_its_name_and_a_position_is_counted_again() -> None:
     """The logs with only one source are those of a query that reads nothing else."""
     named = BatchEntries(
         3, entry('orders:{"logOffset":2}', 'clicks:{"logOffset":5}'), entry('orders:{"logOffset":1}'), "v1\n{}"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from sqlstream import FindingsError, ProjectRequest, UsageError
-from sqlstream.app.request import Selection
+from sqlstream.app.plan.plan import plan_project
+from sqlstream.app.request import PlanRequest, Selection
 from sqlstream.app.status.status import read_status
 from sqlstream.app.stored.local_sources import files_at
 from sqlstream.cli.main import main
@@ -159,45 +160,72 @@ def test_no_spark_is_loaded(project: Path, tmp_path: Path) -> None:
     assert "pyspark" not in done.stderr
 
 
-def test_remote_storage_needs_spark(project: Path) -> None:
-    """Without --check, remote storage is refused if there is no record of a run, otherwise the status says so."""
-    (project / "project.yml").write_text("name: shop\ntargets: {local: {master: 'local[2]', storage: 'hdfs://a/b'}}\n")
+def test_remote_storage_starts_spark(project: Path) -> None:
+    """If only Spark can read the storage, the command starts it and says why. Without Java, the status of recorded runs
+    says that the storage was not read; without a record it fails.
+    """
+    (project / "project.yml").write_text("name: shop\ntargets: {local: {master: yarn, storage: 'hdfs://a/b'}}\n")
+    notices: list[str] = []
+    request = ProjectRequest(project, env={"PATH": ""}, notify=notices.append)
     with pytest.raises(FindingsError) as refused:
-        read_status(ProjectRequest(project))
+        read_status(request, Selection(("plain",)))
     (project / "logs").mkdir(exist_ok=True)
     began = {"event": "run_began", "pid": 1, "process_start": "x", "target": "local"}
     (project / "logs/events.jsonl").write_text(
         json.dumps({"time": "2024-01-01T12:00:00.000Z", "invocation_id": "r", **began}) + "\n"
     )
 
-    status = read_status(ProjectRequest(project))
+    status = read_status(request)
 
-    assert [finding.code for finding in refused.value.findings] == ["storage-unusable"]
+    assert notices[0] == "Starting Spark to check 1 query, without data, because only Spark can read hdfs://a/b"
+    assert [finding.code for finding in refused.value.findings] == ["java-missing"]
     assert status.unread is not None
-    assert (status.unread.code, status.unread.fix) == ("storage-unusable", "add --check")
+    assert (status.unread.code, [run.run.invocation_id for run in status.runs]) == ("java-missing", ["r"])
+    with pytest.raises(FindingsError):
+        read_status(request, check=True)
 
 
 @pytest.mark.parametrize(
     ("target", "env", "why"),
     [
-        ("storage: /streams, spark: {spark.hadoop.fs.defaultFS: 'hdfs://nn'}", {}, "on this machine and on S3"),
-        ("storage: 's3a://b/p'", {"HADOOP_CONF_DIR": "/etc/hadoop"}, "HADOOP_CONF_DIR is set"),
+        ("storage: /streams, spark: {spark.hadoop.fs.defaultFS: 'hdfs://nn'}", {}, "only Spark can read /streams"),
+        ("storage: 's3a://b/p'", {"HADOOP_CONF_DIR": "/etc/hadoop"}, "only Spark can read s3a://b/p: HADOOP_CONF_DIR"),
         (
             "storage: 's3a://b/p', spark: {spark.hadoop.fs.s3a.secret.key: \"{{ env_var('SQLSTREAM_SECRET_K') }}\"}",
             {},
             "`SQLSTREAM_SECRET_K` is not set",
         ),
+        ("storage: store", {}, "only Spark can read hdfs://a/q"),
     ],
 )
 def test_storage_that_only_spark_knows_says_why(project: Path, target: str, env: dict[str, str], why: str) -> None:
-    """Paths without a scheme may be on HDFS; the settings of S3 may be elsewhere."""
+    """Paths without a scheme may be on HDFS, the settings of S3 may be elsewhere, and so may one checkpoint."""
     (project / "project.yml").write_text(f"name: shop\ntargets: {{local: {{{target}}}}}\n")
+    elsewhere = "{{ config(sink='lake', checkpoint='hdfs://a/q') }} select id from {{ source('shop', 'orders') }}"
+    (project / "models/elsewhere.sql").write_text(elsewhere)
+    notices: list[str] = []
+    request = ProjectRequest(project, env={"PATH": "", **env}, notify=notices.append)
 
     with pytest.raises(FindingsError) as refused:
-        read_status(ProjectRequest(project, env=env))
+        read_status(request, Selection(("elsewhere",)))
 
-    (finding,) = refused.value.findings
-    assert (finding.code, finding.fix, why in finding.why) == ("storage-unusable", "add --check", True)
+    assert why in notices[0]
+    assert [finding.code for finding in refused.value.findings] == ["java-missing"]
+
+
+def test_only_the_selected_checkpoints_count(project: Path) -> None:
+    """`plan` starts Spark for a checkpoint on HDFS, and not for other queries."""
+    elsewhere = "{{ config(sink='lake', checkpoint='hdfs://a/q') }} select id from {{ source('shop', 'orders') }}"
+    (project / "models/elsewhere.sql").write_text(elsewhere)
+    request = ProjectRequest(project, env={"PATH": ""})
+
+    with pytest.raises(FindingsError) as refused:
+        plan_project(PlanRequest(request))
+    others = plan_project(PlanRequest(request, Selection(exclude=("elsewhere",))))
+
+    assert [finding.code for finding in refused.value.findings] == ["java-missing"]
+    assert others.spark_version is None
+    assert {query.model for query in others.queries} >= {"plain", "pairs"}
 
 
 def test_files_of_a_pattern_and_of_an_output(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ REFUSED = [Location("sources.yml", 7, 17)]
     ],
 )
 def test_a_declared_column_in_another_position_is_refused(tmp_path: Path, schema: str, text: str, options: str) -> None:
-    """Spark would give the column the values of another one, whatever separator, quotes or encoding the file has."""
+    """Spark would give the column the values of another one, with any separator, quotes and encoding."""
     assert found(tmp_path, schema, text, options) == REFUSED
     (tmp_path / "in/0.csv").unlink()
     assert found(tmp_path, schema, text, options, "in/0.csv.gz") == REFUSED

@@ -282,7 +282,7 @@ def test_what_cannot_be_sent_is_refused(tmp_path: Path, target: dict[str, Any], 
 def test_the_default_file_system_is_the_staging_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: dict[str, str], default: str | None, is_open: bool
 ) -> None:
-    """Without a store of its own, the staging folder is on Hadoop's default file system, in the settings of the cluster."""
+    """A staging folder without a scheme is on Hadoop's default file system, in the settings of the cluster."""
     property_ = f"<property><name> fs.defaultFS </name><value>{default}</value></property>"
     write_files(tmp_path, {"conf/core-site.xml": f"<configuration>{property_ if default else ''}</configuration>"})
     found = prepared(project(tmp_path / "shop", spark=spark))

@@ -291,7 +291,7 @@ def test_a_repaired_batch_is_shown_as_it_was_written_again(plain: FolderPublicat
 
 
 def test_a_lost_folder_is_made_again(plain: FolderPublication, first: Sink, second: Sink) -> None:
-    """What readers see has no data of its own."""
+    """What readers see contains only links to data."""
     switch(plain, 2, is_first=True)
     shutil.rmtree(first.folder.parent / "_published")
     assert not plain.is_shown(2)
