@@ -17,6 +17,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import TriggerFacts
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.databases.logins import UnmappedOptionError, read_login
+from sqlstream.project.files.paths import plain_path
 from sqlstream.project.files.python_files import PythonName, find_name
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.secret_text import SecretText
@@ -421,15 +422,15 @@ def _needs_java(compiled: CompiledProject, model: CompiledModel, output: Output)
     """Returns what the query of `model` does in Spark's Java process, what to do instead, and the key that asks for it.
     None if the API of Spark Connect suffices.
     """
-    quarantine = compiled.quarantines.get(model.unique_id)
-    if format_of(output.format).writes_files and model.streaming and not model.writes_snapshots_to(output):
-        if model.also:
-            return f"`fan_out: shared` adds the files of each batch to sink `{output.sink}`", SEPARATE, "fan_out"
-        if quarantine is not None:
-            what = f"it has a quarantine, and the files of each batch are added to sink `{output.sink}`"
-            return what, "use a table of PostgreSQL, MariaDB or MySQL as the sink", "sink"
-    return (
-        ("it keeps late rows, which only Spark's plan of a batch shows", _NO_LATE_ROWS, "late_rows")
-        if model.keeps_late_rows
-        else None
+    quarantine, is_shared = (
+        compiled.quarantines.get(model.unique_id),
+        plain_path("/", output.path or "").startswith("/"),
     )
+    adds_files = format_of(output.format).writes_files and model.streaming and not model.writes_snapshots_to(output)
+    if adds_files and not is_shared and (model.also or quarantine is not None):
+        what = "`fan_out: shared`" if model.also else "its quarantine"
+        fix = "give the sink a path in a folder that this machine and the server share"
+        return f"with {what}, the files of each batch are added to {output.path} and listed in a log", fix, "sink"
+    if model.keeps_late_rows:
+        return "it keeps late rows, which only Spark's plan of a batch shows", _NO_LATE_ROWS, "late_rows"
+    return None
