@@ -39,7 +39,7 @@ yarn: .venv/ready archive
 
 # The same for a server of Spark Connect, with ten kills of runs and servers, and ten broken connections.
 connect: .venv/ready
-	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py tests/spark/test_connect_databases.py tests/spark/test_database_types.py
 	SQLSTREAM_TEST_CLUSTER=connect $(BIN)/python -m pytest -m "smoke or not slow" $(CONNECT)
 
 # All tests; takes more than an hour.

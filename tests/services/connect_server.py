@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pyspark
 
+from sqlstream.compiler.spark_versions import minor_version_text
+from sqlstream.project.connectors.connectors import CONNECTORS, jars_of
+from sqlstream.spark.jvm.class_archive import cache_folder
+from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -62,3 +66,15 @@ def start_connect(folder: Path, python: str = sys.executable, **settings: str) -
     process = ServiceProcess([*command, "spark-internal"], port, folder / "connect.log", env)
     process.start()
     return ConnectServer(port, process)
+
+
+def connector_jars(*names: str) -> str:
+    """Returns the paths of the jars of connectors, in the user's cache, as the setting `spark.jars` has them."""
+    cache = cache_folder(os.environ)
+    assert cache is not None
+    paths = []
+    for name in names:
+        release = CONNECTORS[name].release_for(minor_version_text(pyspark.__version__))
+        assert release is not None
+        paths += [str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None)) for jar in jars_of(release)]
+    return ",".join(paths)

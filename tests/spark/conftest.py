@@ -16,6 +16,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyspark
 import pytest
@@ -366,7 +367,7 @@ def read_parquet() -> Callable[[Path], list[dict[str, Any]]]:
 
     def read(folder: Path) -> list[dict[str, Any]]:
         logs = {log.name: log.read_text() for log in (folder / "_spark_metadata").iterdir() if log.name[0].isdigit()}
-        names = [Path(path.removeprefix("file://")) for path in listed_files(logs)]
+        names = [Path(unquote(path.removeprefix("file://"))) for path in listed_files(logs)]
         assert all(name.is_relative_to(folder) for name in names)  # Spark does not read others
         return [row | _partition(name) for name in names for row in pq.read_table(name, partitioning=None).to_pylist()]
 

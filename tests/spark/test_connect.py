@@ -10,17 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 
 from sqlstream import FindingsError
-from sqlstream.compiler.spark_versions import minor_version_text
-from sqlstream.project.connectors.connectors import CONNECTORS, jars_of
-from sqlstream.spark.jvm.class_archive import cache_folder
-from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
-from tests.services.connect_server import ConnectServer, start_connect
+from tests.services.connect_server import ConnectServer, connector_jars, start_connect
 from tests.services.cut import cut
 from tests.services.kafka_topics import Topic, create_topic
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for, wait_until
@@ -280,14 +275,6 @@ def test_broken_connections_do_not_end_a_run(folder: ProjectFolder, server: Conn
     assert len(read_parquet(folder.root / "store/plain")) == 5 * (3 + 3 * KILLS)
 
 
-def jars_of_kafka() -> list[str]:
-    """Returns the paths of the connector's jars, in the user's cache."""
-    release, cache = CONNECTORS["kafka"].release_for(minor_version_text(pyspark.__version__)), cache_folder(os.environ)
-    assert release is not None
-    assert cache is not None
-    return [str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None)) for jar in jars_of(release)]
-
-
 @pytest.mark.slow
 def test_kafka(
     folder: ProjectFolder,
@@ -309,7 +296,7 @@ def test_kafka(
     over_connect(folder, server.address, {"copied": copied})
     with pytest.raises(FindingsError) as refused:
         folder.run()
-    with_kafka = start_connect(tmp_path_factory.mktemp("connect"), spark__jars=",".join(jars_of_kafka()))
+    with_kafka = start_connect(tmp_path_factory.mktemp("connect"), spark__jars=connector_jars("kafka"))
     try:
         over_connect(folder, with_kafka.address, {"copied": copied})
         create_topic(topic.servers, f"{topic.name}-copies")

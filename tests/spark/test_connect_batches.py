@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +21,8 @@ from tests.services.connect_server import ConnectServer, start_connect
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
+
+Read = Callable[[Path], list[dict[str, Any]]]
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 
@@ -175,3 +179,83 @@ def test_killed_servers_leave_exact_totals(folder: ProjectFolder, tmp_path_facto
 
     assert [result.status for result in outcome.results] == [Status.SUCCESS]
     assert sum(totals_of(folder)) == expected
+
+
+LOGGED = """{{ config(sink=['lake', 'kinds'], fan_out='shared', quarantine_sink='rejected') }}
+select id, kind, amount from {{ source('shop', 'orders') }}
+"""
+
+
+def write_logged_files(folder: ProjectFolder, address: str) -> None:
+    """Gives the project the model `logged`, with a quarantine and two sinks of files that grow, and targets on a server
+    and, with the same storage, in this process.
+    """
+    settings = "spark: {spark.sql.streaming.fileSink.log.compactInterval: 3, spark.sqlstream.connect.patience: 5}"
+    write_project(folder, address, {"logged": LOGGED})
+    text = (folder.root / "project.yml").read_text()
+    near = f"near: {{master: 'local[2]', storage: store, {settings}}}"
+    kinds = "  - {name: kinds, format: parquet, path: 'by kind/{{ model.name }}', partition_by: [kind]}\n"
+    test = "expression_is_true: {name: small, expression: id % 10 <> 3, on_violation: quarantine}"
+    folder.write(
+        {
+            "project.yml": text.replace("storage: store}", f"storage: store, {settings}}}, {near}"),
+            "sinks.yml": SINKS + kinds,
+            "models/logged.yml": f"models:\n  - name: logged\n    data_tests:\n      - {test}\n",
+        }
+    )
+
+
+@pytest.mark.slow
+def test_files_that_grow(
+    folder: ProjectFolder, read_parquet: Read, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a quarantine and several sinks, the log of a sink of files lists the files of each batch once, through
+    kills of the server and of the run; a target with a master continues it, and Spark reads the same rows.
+    """
+    monkeypatch.setenv("SQLSTREAM_SECRET_TOKEN", "x")
+    server = start_connect(tmp_path_factory.mktemp("connect"))
+    order, files = random.Random(47), 0
+    rows: list[dict[str, Any]] = []
+
+    def add(count: int) -> None:
+        nonlocal files
+        for number in range(files, files + count):
+            rows.extend({**row, "id": 100 * number + row["id"] % 10} for row in order_rows(number % 10))
+            folder.rows(f"in/orders/{number}.json", rows[-5:], modified=number)
+        files += count
+
+    try:
+        write_logged_files(folder, server.address)
+        for number in range(KILLS):
+            add(6)
+            process = folder.command("run", "--log-format", "json")
+            for _ in range(order.randint(1, 4)):
+                wait_for(process, '"event": "batch"')
+            if number % 2:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+            else:
+                server.kill()
+                process.communicate()
+                server.start()
+        add(1)
+        far = folder.run().results
+    finally:
+        server.stop()
+    add(4)
+    near = folder.command("run", "--available-now", "--target", "near")
+    printed, _ = near.communicate()
+
+    assert [result.status for result in far] == [Status.SUCCESS]
+    assert near.returncode == 0, printed
+    expected = sorted((row["id"], row["kind"], row["amount"]) for row in rows if row["id"] % 10 != 3)
+    for path in ("store/logged", "store/by kind/logged"):
+        found = [(row["id"], row["kind"], row["amount"]) for row in read_parquet(folder.root / path)]
+        assert sorted(found) == expected
+        entries = {
+            int(name.partition(".")[0])
+            for name in (each.name for each in (folder.root / path / "_spark_metadata").iterdir())
+            if name[0] != "."
+        }
+        assert entries == set(range(files))
+    assert not list((folder.root / "store").glob("**/_writing/*/*"))

@@ -18,10 +18,11 @@ from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import CONNECTORS, EXTENSIONS, FILE_SYSTEMS, Jar, jars_of
 from sqlstream.project.connectors.lock import LOCK_FILE, ConnectorsLock, read_lock
+from sqlstream.project.databases.jdbc_options import DRIVER_CLASSES
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.class_archive import cache_folder
-from sqlstream.spark.jvm.connect import has_format
+from sqlstream.spark.jvm.connect import has_driver, has_format
 from sqlstream.spark.jvm.jars import (
     OBJECT_STORE_JAR,
     NotFetchedError,
@@ -185,8 +186,7 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
     findings = []
     for name, needed in used_connectors(loaded.compiled, models).items():
         release = needed.connector.release_for(minor_version_text(session.version))
-        is_format = needed.connector.loads_once and name not in FILE_SYSTEMS.values()
-        if is_format and not has_format(session, name):
+        if needed.connector.loads_once and name not in FILE_SYSTEMS.values() and not _is_on_server(session, name):
             package = f" --packages {release.jars[0]}" if release is not None else " with its jars"
             findings.append(
                 Finding(
@@ -199,6 +199,11 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
             )
     if findings:
         raise FindingsError(findings)
+
+
+def _is_on_server(session: SparkSession, connector: str) -> bool:
+    driver = DRIVER_CLASSES.get(connector)
+    return has_format(session, connector) if driver is None else has_driver(session, driver)
 
 
 def project_lock(root: Path) -> ConnectorsLock:

@@ -51,7 +51,8 @@ class Connector:
     `settings` are those of a session that uses it; `per_core` are settings that a local session sets to its cores.
     `artifact` is the start of the artifact's name, for a connector without releases. With `loads_once`, a Spark can
     load its classes only once, or needs them when it starts: over Spark Connect, where each session loads the jars that
-    it gets, the server itself must have them.
+    it gets, the server itself must have them. Spark keeps the driver of a database that the first session brings, whose
+    classes cannot be loaded after that session.
     """
 
     name: str
@@ -186,9 +187,9 @@ CONNECTORS: dict[str, Connector] = {
             loads_once=True,
         ),
         Connector("protobuf", "Protobuf", {}, artifact="spark-protobuf"),
-        Connector("postgresql", "PostgreSQL", {}, ("org.postgresql:postgresql:42.7.14",)),
-        Connector("mariadb", "MariaDB", {}, ("org.mariadb.jdbc:mariadb-java-client:3.5.11",)),
-        Connector("mysql", "MySQL", {}, ("com.mysql:mysql-connector-j:9.7.0",)),
+        Connector("postgresql", "PostgreSQL", {}, ("org.postgresql:postgresql:42.7.14",), loads_once=True),
+        Connector("mariadb", "MariaDB", {}, ("org.mariadb.jdbc:mariadb-java-client:3.5.11",), loads_once=True),
+        Connector("mysql", "MySQL", {}, ("com.mysql:mysql-connector-j:9.7.0",), loads_once=True),
     )
 }
 

@@ -58,7 +58,8 @@ class Dialect:
     the statement that drops a unique index, None if `on_conflict` only replaces rows with the same key: in MySQL it
     does so for every unique index. `longest_name` is the number of bytes after which the database cuts a name without
     an error, 0 if it does not. `exact` makes the comparison of a text one of bytes, as in
-    Spark. `differs` compares two values, of which two nulls are equal.
+    Spark. `differs` compares two values, of which two nulls are equal. `tables_beside` returns the query for the names
+    of the tables in the schema of a table that start with a text, None if staging tables end with their connection.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Dialect:
     longest_name: int = 0
     exact: str = "{}"
     differs: str = "{} IS DISTINCT FROM {}"
+    tables_beside: Callable[[str, str], str] | None = None
 
     def keeps_order(self, type_: DataType) -> bool:
         """Returns whether the database compares stored values of a type as Spark compares the values themselves. As

@@ -14,6 +14,9 @@ from sqlstream.project.secret_text import OptionValue
 
 _OF_SERVERS = {dialect.name: dialect for dialect in (POSTGRESQL, MARIADB, MYSQL)}
 
+DRIVER_CLASSES = {name: dialect.driver for name, dialect in _OF_SERVERS.items()}
+"""The classes of the JDBC drivers by the name of their connector."""
+
 OF_SPARK = frozenset(
     """
     url dbtable query driver partitioncolumn lowerbound upperbound numpartitions querytimeout fetchsize truncate

@@ -112,6 +112,14 @@ def _unique_columns(table: str) -> str:
     )
 
 
+def _tables_beside(table: str, start: str) -> str:
+    schema, _ = name_parts(table)
+    return (
+        "SELECT table_name FROM information_schema.tables "
+        f"WHERE table_schema = {schema} AND LEFT(table_name, {len(start)}) = '{start}'"
+    )
+
+
 MARIADB = Dialect(
     name="mariadb",
     title="MariaDB",
@@ -128,6 +136,7 @@ MARIADB = Dialect(
     driver="org.mariadb.jdbc.Driver",
     unique_columns=_unique_columns,
     exact="CAST({} AS BINARY)",
+    tables_beside=_tables_beside,
     differs="NOT ({} <=> {})",
     session="SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60, time_zone = '+00:00'",
     bulk_options={"useBulkStmts": "true", "tcpKeepAlive": "true", "sessionVariables": _SPARK_QUOTES},

@@ -63,6 +63,14 @@ def _unique_columns(table: str) -> str:
     )
 
 
+def _tables_beside(table: str, start: str) -> str:
+    name = table.replace("'", "''")
+    return (
+        f"SELECT relname FROM pg_class WHERE relkind = 'r' AND left(relname, {len(start)}) = '{start}' "
+        f"AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = '{name}'::regclass)"
+    )
+
+
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
@@ -79,6 +87,7 @@ POSTGRESQL = Dialect(
     unique_columns=_unique_columns,
     longest_name=63,
     exact='{} COLLATE "C"',
+    tables_beside=_tables_beside,
     session="SET lock_timeout = '60s'",
     bulk_options={"reWriteBatchedInserts": "true", "tcpKeepAlive": "true", "ApplicationName": "sqlstream"},
     timeouts={"connectTimeout": "10", "loginTimeout": "15", "socketTimeout": "20"},

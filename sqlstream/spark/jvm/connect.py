@@ -292,3 +292,13 @@ def has_format(session: SparkSession, name: str) -> bool:
         # Spark has a message for Kafka alone, without this condition
         return error.getCondition() != "DATA_SOURCE_NOT_FOUND" and "Failed to find data source" not in str(error)
     return True
+
+
+def has_driver(session: SparkSession, driver: str) -> bool:
+    """Returns whether the server has the class of a JDBC driver."""
+    try:
+        # Spark loads the class first, which then does not accept the URL
+        session.read.format("jdbc").options(driver=driver, url="jdbc:none:", dbtable="none").load().schema  # noqa: B018
+    except PySparkException as error:
+        return "ClassNotFoundException" not in str(error)
+    return True

@@ -1,6 +1,6 @@
 """Spark's internal writer of files, which `writeStream` uses: it keeps a log of the files of each batch.
 
-Over Connect: not available.
+Over Connect: `writing/logged_files.py` writes the same log.
 """
 
 from __future__ import annotations

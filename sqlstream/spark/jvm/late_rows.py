@@ -1,4 +1,8 @@
-"""Finds the rows that Spark drops because they are behind the watermark. Spark Connect does not expose plans."""
+"""Finds the rows that Spark drops because they are behind the watermark. Spark Connect does not show plans.
+
+Over Connect: refused when the project is compiled. The process that writes a batch there gets the rows after the state,
+and no row that Spark has dropped before it.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
@@ -15,6 +16,8 @@ from pyspark.sql import DataFrame
 from sqlstream.compiler.compiled import CompiledModel, Output
 from sqlstream.compiler.origins import ORIGIN
 from sqlstream.compiler.rewrite.data_tests import ERRORS
+from sqlstream.project.databases.jdbc_options import dialect_of
+from sqlstream.project.databases.logins import PYTHON_DRIVERS
 from sqlstream.project.files.paths import escaped
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.reading.python_code import add_archive, shipped_archive
@@ -44,10 +47,19 @@ class BatchOutputs:
     released: str | None = None
 
     @property
+    def _all(self) -> list[Output]:
+        beside = () if self.quarantine is None else self.quarantine.outputs
+        return [*(output for output, _ in self.paths), *beside]
+
+    @property
     def options(self) -> list[Mapping[str, OptionValue]]:
         """The options of all sinks to which a batch goes."""
-        beside = () if self.quarantine is None else self.quarantine.outputs
-        return [output.options for output in (*(output for output, _ in self.paths), *beside)]
+        return [output.options for output in self._all]
+
+    def drivers(self, secrets: Secrets) -> frozenset[str]:
+        """Returns the modules of the drivers in Python that a process without a JVM needs for the sinks' databases."""
+        dialects = (dialect_of(output.format, secrets.resolve_all(output.options)) for output in self._all)
+        return frozenset(PYTHON_DRIVERS[each.name] for each in dialects if each and each.name in PYTHON_DRIVERS)
 
     def writer(self, frame: DataFrame, secrets: Secrets) -> BatchWriter | None:
         """Returns the writer of the query's batches, None if Spark's own writer serves it. `frame` has the columns of a
@@ -110,13 +122,16 @@ class ServerFunction:
 
 def server_function(version: str, python: bytes | None, content: bytes) -> ServerFunction:
     """Returns the function that a process with the given version of sqlstream has sent. Raises: RuntimeError if this is
-    another version.
+    another version; ModuleNotFoundError without the driver of a database.
     """
     if version != __version__:
         raise RuntimeError(f"{OTHER_VERSION}: it has {__version__}, and this run has {version}")
     if python is not None:
         add_archive(python)
-    return ServerFunction(*cloudpickle.loads(content))
+    outputs, secrets = cloudpickle.loads(content)
+    for driver in outputs.drivers(secrets):
+        import_module(driver)
+    return ServerFunction(outputs, secrets)
 
 
 OTHER_VERSION = "the Spark Connect server has another version of sqlstream"

@@ -180,13 +180,14 @@ def _start_on_server(writer: DataStreamWriter, target: SinkTarget, order: StartO
         reason = next((line.strip() for line in str(error).splitlines() if _NOT_INSTALLED.search(line)), None)
         if reason is None:
             raise
+        extra = " with its extra `databases`" if order.outputs.drivers(target.secrets) else ""
         finding = Finding(
             "unsupported-target",
             f"`{target.model.name}` cannot run over Spark Connect: sqlstream writes each batch to sink "
             f"`{target.output.sink}` in a process of the server",
             f"the server reports: {reason}",
-            f"install sqlstream {__version__}, and what python/ imports, for the Python of the server; or use a target "
-            "with a master",
+            f"install sqlstream {__version__}{extra}, and what python/ imports, for the Python of the server; or use a "
+            "target with a master",
             target.model.location_of("sink"),
         )
         raise FindingsError([finding]) from error

@@ -12,9 +12,12 @@ from pyspark.sql import DataFrame
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.file_sink import add_batch, file_sink
+from sqlstream.spark.jvm.gateway import is_connect
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.storage.local import LocalStorage
 from sqlstream.spark.storage.storage import storage_for
 from sqlstream.spark.writing.kafka import written_rows
+from sqlstream.spark.writing.logged_files import add_files, remove_leftovers
 from sqlstream.spark.writing.micro_batches import (
     BatchWriter,
     MicroBatch,
@@ -96,7 +99,9 @@ class PlainWriter:
 
 
 class FileBatchWriter:
-    """Writes each batch once, as `writeStream` does: the log lists the files of a batch when it is complete."""
+    """Writes each batch once, as `writeStream` does: the log lists the files of a batch when it is complete. Over
+    Connect: in a shared folder, and with a log that sqlstream writes.
+    """
 
     def __init__(self, target: SinkTarget, output: str) -> None:
         self._target, self._output = target, output
@@ -107,6 +112,10 @@ class FileBatchWriter:
         """Creates Spark's sink. Raises: FindingsError if this Spark does not have it, Spark's errors."""
         target = self._target
         session, output = target.frame.sparkSession, target.output
+        if is_connect(session):
+            if not isinstance(storage_for(self._output, session)[0], LocalStorage):
+                raise FindingsError([self._not_shared()])
+            return
         self._sink = call_internal(
             session,
             "sink of files",
@@ -120,11 +129,26 @@ class FileBatchWriter:
         """Adds the files of the batch, unless the log has it. Raises: Spark's errors."""
         storage, folder = storage_for(self._output, self._target.frame.sparkSession)
         names = storage.names(f"{folder}/{SINK_LOG}") if self._is_first else ()  # later batches are not repeated
+        output = self._target.output
+        if self._sink is None and self._is_first:
+            remove_leftovers(folder)
         if last_entry(names) >= batch.id:
             discard(rows)
+        elif self._sink is None:
+            add_files(folder, batch.id, in_few_files(rows, output), output, batch.options)
         else:
-            add_batch(self._sink, batch.id, in_few_files(rows, self._target.output))
+            add_batch(self._sink, batch.id, in_few_files(rows, output))
         self._is_first = False
+
+    def _not_shared(self) -> Finding:
+        model, sink = self._target.model, self._target.output.sink
+        return Finding(
+            "unsupported-target",
+            f"`{model.name}` cannot add files to sink `{sink}` over Spark Connect, at {self._output}",
+            "sqlstream lists the files of each batch in a log, for which Spark Connect needs a shared folder",
+            "use a folder that this machine and the server share, or a target with a master",
+            model.location_of("sink"),
+        )
 
     def _missing(self) -> Finding:
         model = self._target.model

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 
 from sqlstream.compiler.compiled import Output
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.databases.jdbc_options import dialect_of
+from sqlstream.project.databases.logins import PYTHON_DRIVERS, UnmappedOptionError, read_login
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.secret_text import OptionValue
+from sqlstream.spark.jvm.gateway import is_connect
 from sqlstream.spark.reading.python_code import import_name, is_data_source, is_foreach
 from sqlstream.spark.secrets import MASK, Secrets
 from sqlstream.spark.storage.local import FILE_URI
@@ -48,7 +51,30 @@ def jdbc_writer(target: SinkTarget) -> BatchWriter | None:
         if target.model.streaming:
             raise FindingsError([_unknown_database(target)])
         return None
+    _check_driver(target, database)
     return DatabaseWriter(target, database)
+
+
+def _check_driver(target: SinkTarget, database: JdbcDatabase) -> None:
+    """Checks that a process without a JVM has a driver for the database, and that the driver knows the options of the
+    sink, of which some may be secrets. Raises: FindingsError.
+    """
+    if not is_connect(database.session):
+        return
+    driver = PYTHON_DRIVERS[database.dialect.name]
+    what = f"`{target.model.name}` cannot write to sink `{target.output.sink}` over Spark Connect"
+    if find_spec(driver) is None:
+        why = (
+            f"a driver in Python connects to {database.dialect.title} there, and the package {driver} is not installed"
+        )
+        fix = "install the extra `databases`, for example `pip install 'sqlstream[databases]'`"
+        raise FindingsError([Finding("missing-package", what, why, fix, target.model.location_of("sink"))])
+    try:
+        read_login(database.dialect, database.options)
+    except UnmappedOptionError as error:
+        why = database.redact(f"a driver in Python connects to {database.dialect.title} there: {error}")
+        finding = Finding("unsupported-target", what, why, error.fix, target.model.location_of("sink"))
+        raise FindingsError([finding]) from error
 
 
 def jdbc_database(output: Output, table: str, session: SparkSession, secrets: Secrets) -> JdbcDatabase | None:

@@ -16,8 +16,11 @@ from sqlstream.errors import Finding, Severity
 from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import TriggerFacts
 from sqlstream.project.databases.jdbc_options import dialect_of
+from sqlstream.project.databases.logins import UnmappedOptionError, read_login
+from sqlstream.project.files.paths import plain_path
 from sqlstream.project.files.python_files import PythonName, find_name
 from sqlstream.project.formats.formats import FORMATS, format_of
+from sqlstream.project.secret_text import SecretText
 from sqlstream.project.wording import quoted_list
 
 
@@ -366,28 +369,68 @@ def _unfit_sinks(compiled: CompiledProject, model: CompiledModel | None, rows: s
 
 @output_rule("unsupported-target")
 def sinks_over_connect(compiled: CompiledProject, model: CompiledModel, output: Output) -> Problems:
-    """Over Spark Connect, no query can need Spark's Java process."""
+    """Over Spark Connect, no query can need Spark's Java process, or an option that only JDBC drivers have."""
     target = compiled.project.target
-    what = _needs_java(compiled, model, output) if target.remote is not None else None
-    if what is not None:
+    if target.remote is None:
+        return
+    needed = _needs_java(compiled, model, output)
+    if needed is not None:
+        what, fix, key = needed
         yield Problem(
             f"`{model.name}` cannot run on target `{target.name}`, because {what}",
             "this needs Spark's Java process, to which Spark Connect has no access",
-            "use a target with a master, such as local[*] or spark://host:7077",
+            f"{fix}; or use a target with a master, such as local[*] or spark://host:7077",
+            model.location_of(key),
+        )
+    quarantine = compiled.quarantines.get(model.unique_id)
+    for each in (output, *(quarantine.outputs if quarantine else ())):
+        problem = _unfit_database(target.name, model, each)
+        if problem is not None:
+            yield problem
+
+
+def _unfit_database(target: str, model: CompiledModel, output: Output) -> Problem | None:
+    """Returns why a table of a database cannot be written over Spark Connect, None if it can."""
+    what = f"`{model.name}` cannot write to sink `{output.sink}` on target `{target}`"
+    if output.format == "sqlite":
+        return Problem(
+            what,
+            "the file would be open on two machines, this one and that of the server, for which SQLite has no locks",
+            "use a table of PostgreSQL, MariaDB or MySQL; or a target with a master, such as local[*]",
             model.location_of("sink"),
         )
+    dialect = dialect_of(output.format, output.options)
+    logins = ("user", "password")
+    is_secret = any(
+        isinstance(value, SecretText) for name, value in output.options.items() if name.lower() not in logins
+    )
+    if dialect is None or is_secret:  # the run reads the secret
+        return None
+    try:
+        read_login(dialect, {name: str(value) for name, value in output.options.items()})
+    except UnmappedOptionError as error:
+        return Problem(
+            what,
+            f"there, a driver in Python connects to {dialect.title}: {error}",
+            error.fix,
+            model.location_of("sink"),
+        )
+    return None
 
 
-def _needs_java(compiled: CompiledProject, model: CompiledModel, output: Output) -> str | None:
-    """Returns what the query of `model` does in Spark's Java process, None if the API of Spark Connect suffices."""
-    if format_of(output.format).is_database:
-        return f"sink `{output.sink}` is a table of a database"
-    quarantine = compiled.quarantines.get(model.unique_id)
-    if quarantine is not None and any(format_of(each.format).is_database for each in quarantine.outputs):
-        return "its quarantine is a table of a database"
-    if format_of(output.format).writes_files and model.streaming and not model.writes_snapshots_to(output):
-        if model.also:
-            return f"`fan_out: shared` adds the files of each batch to sink `{output.sink}`"
-        if quarantine is not None:
-            return f"it has a quarantine, and the files of each batch are added to sink `{output.sink}`"
-    return "it keeps late rows" if model.keeps_late_rows else None
+def _needs_java(compiled: CompiledProject, model: CompiledModel, output: Output) -> tuple[str, str, str] | None:
+    """Returns what the query of `model` does in Spark's Java process, what to do instead, and the key that asks for it.
+    None if the API of Spark Connect suffices.
+    """
+    quarantine, is_shared = (
+        compiled.quarantines.get(model.unique_id),
+        plain_path("/", output.path or "").startswith("/"),
+    )
+    adds_files = format_of(output.format).writes_files and model.streaming and not model.writes_snapshots_to(output)
+    if adds_files and not is_shared and (model.also or quarantine is not None):
+        what = "`fan_out: shared`" if model.also else "its quarantine"
+        fix = "give the sink a path in a folder that this machine and the server share"
+        return f"with {what}, the files of each batch are added to {output.path} and listed in a log", fix, "sink"
+    if model.keeps_late_rows:
+        return "it keeps late rows, which only Spark's plan of a batch shows", _NO_LATE_ROWS, "late_rows"
+    return None

@@ -1,11 +1,11 @@
 """Databases behind a JDBC driver: executors write the staging table, and a connection of the driver in Spark's JVM
-(java.sql, a public API) applies it. Over Connect: refused when the project is compiled.
+(java.sql, a public API) applies it. Over Connect, a connection of a driver in Python does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sqlstream.project.databases.dialect import Dialect
 from sqlstream.project.databases.jdbc_options import connection_properties, last_part, server_of, writer_options
+from sqlstream.project.databases.logins import UnmappedOptionError, read_login
 from sqlstream.project.databases.statements import TableLayout, create_staging
-from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_jvm_gone, java_class
+from sqlstream.spark.jvm.gateway import JVM_ERRORS, causes_of, is_connect, is_jvm_gone, java_class
 from sqlstream.spark.writing.databases.database import Connection, DatabaseError, FoundColumn, FoundTable
+from sqlstream.spark.writing.databases.python_drivers import DriverConnection, DriverError, open_connection
 
 _JAVA_CLASS = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 
@@ -55,7 +57,7 @@ class JdbcDatabase:
 
     def connect(self) -> Connection:
         with self.errors():
-            connection = _JdbcConnection(self, self._open())
+            connection = _ServerConnection(self, self._open())
             try:
                 connection.run(self.dialect.session)
             except BaseException:
@@ -66,9 +68,17 @@ class JdbcDatabase:
     def connect_existing(self) -> Connection:
         return self.connect()
 
-    def _open(self) -> Any:
+    def _open(self) -> DriverConnection:
+        if is_connect(self.session):
+            try:
+                return open_connection(self.dialect, read_login(self.dialect, self.options))
+            except UnmappedOptionError as error:
+                raise self._error(f"{error}; {error.fix}", "") from error
+        return _JavaConnection(self._open_java())
+
+    def _open_java(self) -> Any:
         """Returns a java.sql.Connection. java.sql.DriverManager would not find the driver, because only the class
-        loader of Spark's jars has it.
+        loader of Spark's jars has it. Over Connect: a driver in Python connects.
         """
         driver = self._option("driver") or self.dialect.driver
         loader = java_class(self.session, "java.lang.Thread").currentThread().getContextClassLoader()
@@ -91,6 +101,8 @@ class JdbcDatabase:
         """
         try:
             yield
+        except DriverError as error:
+            raise self._error(str(error), error.state) from None
         except JVM_ERRORS as error:
             if is_jvm_gone(error):
                 raise
@@ -115,63 +127,42 @@ def _state(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class _JdbcConnection:
-    """A `Connection` through a driver: `java` is a java.sql.Connection. Values are text."""
+class _ServerConnection:
+    """A `Connection` through a driver. Values are text."""
 
     database: JdbcDatabase
-    java: Any
+    driver: DriverConnection
 
     def begin(self) -> None:
         with self.database.errors():
-            self.java.setAutoCommit(False)
+            self.driver.begin()
 
     def run(self, statement: str) -> None:
-        with self._statement() as java:
-            java.execute(statement)
+        with self.database.errors():
+            self.driver.run(statement)
 
-    def first(self, query: str) -> tuple[str | None, ...] | None:
+    def first(self, query: str) -> Sequence[str | None] | None:
         return next(iter(self.all(query)), None)
 
-    def all(self, query: str) -> list[tuple[str | None, ...]]:
-        with self._statement() as java:
-            result, rows = java.executeQuery(query), []
-            count = result.getMetaData().getColumnCount()
-            while result.next():
-                rows.append(tuple(result.getString(index + 1) for index in range(count)))
-            return rows
-
-    @contextmanager
-    def _statement(self) -> Iterator[Any]:
+    def all(self, query: str) -> Sequence[Sequence[str | None]]:
         with self.database.errors():
-            java = self.java.createStatement()
-            try:
-                yield java
-            finally:
-                java.close()
+            return self.driver.all(query)
 
     def commit(self) -> None:
         with self.database.errors():
-            self.java.commit()
-            self.java.setAutoCommit(True)
+            self.driver.commit()
 
     def rollback(self) -> None:
         with self.database.errors():
-            if not self.java.getAutoCommit():
-                self.java.rollback()
-                self.java.setAutoCommit(True)
+            self.driver.rollback()
 
     def close(self) -> None:
-        with suppress(*JVM_ERRORS):  # the connection may be broken, which rolls back too
-            if not self.java.getAutoCommit():
-                self.java.rollback()
-        with suppress(*JVM_ERRORS):
-            self.java.close()
+        self.driver.close()
 
     def find_table(self, table: str) -> FoundTable | None:
         try:
-            with self._statement() as java:
-                found = java.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()
-                columns = tuple(_found_column(found, index + 1) for index in range(found.getColumnCount()))
+            with self.database.errors():
+                columns = self.driver.columns(table)
         except DatabaseError as error:
             if error.state.startswith(_NO_TABLE):
                 return None
@@ -189,6 +180,57 @@ class _JdbcConnection:
 
     def drop_staging(self, staging: str) -> None:
         self.run(f"DROP TABLE IF EXISTS {staging}")
+
+
+@dataclass(frozen=True)
+class _JavaConnection:
+    """A connection of a JDBC driver: `java` is a java.sql.Connection."""
+
+    java: Any
+
+    def begin(self) -> None:
+        self.java.setAutoCommit(False)
+
+    def run(self, statement: str) -> None:
+        with self._statement() as java:
+            java.execute(statement)
+
+    def all(self, query: str) -> list[tuple[str | None, ...]]:
+        with self._statement() as java:
+            result, rows = java.executeQuery(query), []
+            count = result.getMetaData().getColumnCount()
+            while result.next():
+                rows.append(tuple(result.getString(index + 1) for index in range(count)))
+            return rows
+
+    @contextmanager
+    def _statement(self) -> Iterator[Any]:
+        java = self.java.createStatement()
+        try:
+            yield java
+        finally:
+            java.close()
+
+    def commit(self) -> None:
+        self.java.commit()
+        self.java.setAutoCommit(True)
+
+    def rollback(self) -> None:
+        if not self.java.getAutoCommit():
+            self.java.rollback()
+            self.java.setAutoCommit(True)
+
+    def columns(self, table: str) -> tuple[FoundColumn, ...]:
+        with self._statement() as java:
+            found = java.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()
+            return tuple(_found_column(found, index + 1) for index in range(found.getColumnCount()))
+
+    def close(self) -> None:
+        with suppress(*JVM_ERRORS):  # the connection may be broken, which rolls back too
+            if not self.java.getAutoCommit():
+                self.java.rollback()
+        with suppress(*JVM_ERRORS):
+            self.java.close()
 
 
 def _found_column(found: Any, index: int) -> FoundColumn:

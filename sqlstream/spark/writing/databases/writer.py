@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
@@ -73,6 +74,7 @@ class DatabaseWriter:
         self._replaces = not target.model.streaming or self._config.output_mode == "complete"
         self._sized: list[FoundColumn] = []
         self._records_output = False
+        self._cleaned: set[str] = set()
 
     def open(self) -> None:
         """Creates the table of a stream, or checks that the existing one has the columns and the key of the query.
@@ -186,14 +188,15 @@ class DatabaseWriter:
                 logger.info("%s: batch %s is already in %s", batch.model, batch.id, self.database.table)
                 discard(rows)
                 return
-            staging, versions = self._staging(batch), self._staging(batch, "_versions")
+            self._drop_leftovers(connection, batch)
+            staging, versions = self._new_staging(batch)
             staged = rows.selectExpr(*staged_rows(layout, self._config.delete_when))
             try:
                 connection.stage(staged, layout, staging)
                 if layout.changes:
                     connection.drop_staging(versions)  # of an attempt that failed
                     connection.run(create_versions(layout, versions))
-                self._apply(connection, layout, batch, record)
+                self._apply(connection, layout, batch, record, (staging, versions))
             finally:
                 with suppress(DatabaseError):  # an error of the batch itself matters more
                     connection.rollback()  # first: in MySQL, DROP TABLE commits the transaction
@@ -211,7 +214,7 @@ class DatabaseWriter:
         names = {name.lower() for name in limits.columns}
         column = next(each for each in layout.columns if each.name.lower() in names)
         ends = TableLayout(layout.dialect, layout.table, (column,), ())
-        staging, limited = self._staging(batch), self._staging(batch, "_limits")
+        staging, limited = self._new_staging(batch)
         with closing(self.database.connect()) as connection:
             try:
                 connection.stage(rows.selectExpr(*staged_rows(layout, None)), layout, staging)
@@ -237,8 +240,15 @@ class DatabaseWriter:
         with closing(self.database.connect()) as connection:
             return _last_batch(connection.first(record.find))
 
-    def _apply(self, connection: Connection, layout: TableLayout, batch: MicroBatch, record: BatchRecord) -> None:
-        staging = self._staging(batch)
+    def _apply(
+        self,
+        connection: Connection,
+        layout: TableLayout,
+        batch: MicroBatch,
+        record: BatchRecord,
+        staged: tuple[str, str],
+    ) -> None:
+        staging, _ = staged
         # before the transaction: PostgreSQL would abort it if this asks for a table that does not exist
         created = self._table_of_batch_model(connection, layout)
         connection.begin()
@@ -252,23 +262,36 @@ class DatabaseWriter:
         if layout.keys:
             self._check_keys(connection.first(wrong_keys(layout, staging)))
         self._check_lengths(connection, layout, staging)
-        for statement in (*created, *self._changes(layout, batch)):
+        for statement in (*created, *self._changes(layout, *staged)):
             connection.run(statement)
         connection.commit()
 
-    def _staging(self, batch: MicroBatch, end: str = "") -> str:
-        """Returns the name of a staging table. Each query has its own, so that those of one schema do not disturb each
-        other.
+    def _new_staging(self, batch: MicroBatch) -> tuple[str, str]:
+        """Returns the names of a staging table and of one beside it, which no other attempt uses: a process that has
+        lost its query may still write to those of its attempt.
         """
-        name = f"_sqlstream_{batch.query_id.replace('-', '')}{end}"
-        return self.database.schema + self.database.dialect.quote(name)
+        name = f"{_staging_start(batch)}_{uuid4().hex[:8]}"
+        names = (self.database.schema + self.database.dialect.quote(each) for each in (name, f"{name}_beside"))
+        return next(names), next(names)
 
-    def _changes(self, layout: TableLayout, batch: MicroBatch) -> Iterator[str]:
+    def _drop_leftovers(self, connection: Connection, batch: MicroBatch) -> None:
+        """Drops the staging tables of earlier attempts of the query, before the first batch of this one. A process that
+        still applies one commits first, or can no longer do so. Raises: DatabaseError.
+        """
+        find = self.database.dialect.tables_beside
+        if find is None or batch.query_id in self._cleaned:
+            return
+        record = self._record(batch.query_id)
+        for (name,) in connection.all(find(record.table, _staging_start(batch))):
+            connection.drop_staging(self.database.schema + self.database.dialect.quote(str(name)))
+        self._cleaned.add(batch.query_id)
+
+    def _changes(self, layout: TableLayout, staging: str, versions: str) -> Iterator[str]:
         """Yields the statements that change the table, and its table of deleted keys or of changes."""
-        staging, now = self._staging(batch), int(time.time())
+        now = int(time.time())
         kept_from = now - int(interval_seconds(self._config.keep_deletes_for))
         if layout.changes:
-            yield from apply_history(layout, staging, self._staging(batch, "_versions"), now, kept_from)
+            yield from apply_history(layout, staging, versions, now, kept_from)
             return
         if layout.sequence:
             yield from drop_outdated(layout, staging)
@@ -357,6 +380,11 @@ class DatabaseWriter:
             "cast the column to another type, or remove it",
             model.location_of("sink"),
         )
+
+
+def _staging_start(batch: MicroBatch) -> str:
+    """Returns the start of the names of staging tables: those of other queries in the schema have another one."""
+    return f"_sqlstream_{batch.query_id.replace('-', '')}"
 
 
 def _last_batch(row: object) -> int:

@@ -1,0 +1,2 @@
+{{ config(sink='warehouse') }}
+select id, amount from {{ source('shop', 'orders') }}
