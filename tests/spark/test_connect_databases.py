@@ -224,6 +224,52 @@ def test_errors_say_what_the_database_reports(shop: Shop) -> None:
 
 
 @pytest.mark.slow
+@servers
+def test_a_static_table_of_a_database_in_many_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream joins a table of a database, also in later runs on the same server: its driver is that of the server."""
+    monkeypatch.setenv("SQLSTREAM_SECRET_DATABASE", PASSWORD)
+    options = shop.project.root.joinpath("models/_db.yml").read_text().partition("options:\n")[2]
+    shop.project.write(
+        {
+            "models/_rates.yml": "sources:\n  - name: shop_db\n    tables:\n      - name: rates\n        format: jdbc\n"
+            "        mode: batch\n        options:\n"
+            + "".join(f"    {line}\n" for line in options.replace("{{ model.name }}", "rates").splitlines()),
+            "models/priced.sql": "{{ config(sink='db') }}\nselect id, rate from {{ source('shop', 'orders') }} "
+            "join {{ source('shop_db', 'rates') }} using (kind)",
+        }
+    )
+    shop.database.run("create table rates (kind varchar(9), rate int)")
+    shop.database.run("insert into rates values ('a', 1), ('b', 2)")
+    for number in range(2, 5):
+        shop.project.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
+        assert shop.run("priced")
+
+    rows = [row for number in range(5) for row in order_rows(number)]
+    assert shop.rows("priced") == sorted([str(row["id"]), {"a": "1", "b": "2"}[row["kind"]]] for row in rows)
+
+
+@pytest.mark.slow
+@servers
+def test_a_restarted_database(shop: Shop) -> None:
+    """A query whose database is killed tries again until it answers, and then has each row once."""
+    retries = "', retries={'attempts': 5, 'first_delay': '1 second'})"
+    shop.project.write({"models/totals.sql": TOTALS.replace("')", retries, 1)})
+    assert shop.run("totals")
+    shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
+    process = shop.project.command("run", "--log-format", "json", env=ENV)
+    wait_for(process, '"event": "batch"')
+    shop.database.process.stop(signal.SIGKILL)
+    shop.project.rows("in/orders/3.json", order_rows(3), modified=3)
+    wait_for(process, '"event": "query_restarting"')
+    shop.database.restart()
+    wait_for(process, '"event": "batch"')
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+
+    assert shop.rows("totals", "orders") == [["12"], ["8"]]
+
+
+@pytest.mark.slow
 def test_leftover_staging_tables_are_dropped(shop: Shop) -> None:
     """A process that was killed leaves a staging table. The next batch of the query drops it, and no other table."""
     shop.project.write({"models/totals.sql": TOTALS})

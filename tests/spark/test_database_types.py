@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -47,6 +50,45 @@ def session() -> Iterator[SparkSession]:
     started = builder.config("spark.jars", connector_jars(*DRIVER_CLASSES)).getOrCreate()
     yield started
     started.stop()
+
+
+@pytest.mark.slow
+def test_certificates_are_verified(postgres: DatabaseServer, tmp_path: Path) -> None:
+    """A driver in Python accepts the certificate of a known issuer, and with `verify-full` only for the host's name."""
+    key, certificate = (postgres.folder / name for name in ("server.key", "server.pem"))
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    named = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made, *named], capture_output=True, check=True)
+    for path in (key, certificate):
+        shutil.chown(path, postgres.folder.owner())
+        path.chmod(0o600 if path == key else 0o644)
+    postgres.run(f"alter system set ssl_cert_file = '{certificate}'")
+    postgres.run(f"alter system set ssl_key_file = '{key}'")
+    postgres.run("alter system set ssl = on")
+    (ca := tmp_path / "ca.pem").write_bytes(certificate.read_bytes())
+    postgres.restart()
+
+    def encrypted(**options: str) -> str | None:
+        given = {"url": postgres.url, "user": USER, "password": PASSWORD, **options}
+        given["url"] = given["url"].replace("127.0.0.1", given.pop("host", "127.0.0.1"))
+        dialect = dialect_of("jdbc", given)
+        assert dialect is not None
+        with closing(drivers.open_connection(dialect, read_login(dialect, given))) as connection:
+            ((found,),) = connection.all("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
+            return str(found)
+
+    try:
+        known = {"sslrootcert": str(ca)}
+        assert [encrypted(), encrypted(sslmode="disable"), encrypted(sslmode="require")] == ["t", "f", "t"]
+        assert encrypted(sslmode="verify-ca", **known) == "t"
+        assert encrypted(sslmode="verify-full", host="localhost", **known) == "t"
+        with pytest.raises(drivers.DriverError, match="CERTIFICATE_VERIFY_FAILED"):
+            encrypted(sslmode="verify-full", **known)
+        with pytest.raises(drivers.DriverError, match="CERTIFICATE_VERIFY_FAILED"):
+            encrypted(sslmode="verify-ca", sslrootcert="/etc/ssl/certs/ca-certificates.crt")
+    finally:
+        postgres.run("alter system reset ssl")
+        postgres.restart()
 
 
 @pytest.mark.slow
