@@ -94,6 +94,7 @@ def run_queries(
             notify(Notice(CONNECT_NOTICE))
         if runtime.cluster is not None:
             runtime.cluster.follow(lambda text: notify(Notice(text)), signals.check)
+            runtime.cluster.wait_for_executor()
         checks = CheckContext(loaded, request, runtime, secrets, locks)
         if request.standby:
             _wait_for_other_runs(checks, models, signals, notify)
