@@ -1,4 +1,5 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.fabric8.kubernetes.client.server.mock.KubernetesCrudDispatcher;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
 import io.fabric8.kubernetes.client.utils.Serialization;
@@ -19,8 +20,8 @@ import java.util.regex.Pattern;
 /**
  * Fabric8's server with Kubernetes' API over HTTP: it stores objects, answers lists with selectors, and watches.
  *
- * Added are the refusals that users meet: a wrong token, a namespace that does not exist, and a service account that
- * does not exist. Server-side apply, which it does not know, creates or replaces.
+ * Added are the phase of a new pod, and the refusals that users meet: a wrong token, and a namespace or a service
+ * account that does not exist. Server-side apply, which it does not know, creates or replaces.
  *
  * Arguments: the host, the port, the token, the namespaces and the service accounts, separated by commas.
  */
@@ -66,6 +67,10 @@ public class KubernetesApi extends Dispatcher {
         String missing = "serviceaccount \"" + account + "\" not found";
         return refused(403, "Forbidden",
             pod + "error looking up service account " + found.group(1) + "/" + account + ": " + missing);
+      }
+      if ("pods".equals(found.group(2))) {
+        ((ObjectNode) object).putObject("status").put("phase", "Pending");
+        body = Serialization.asJson(object);
       }
     }
     if (!isApplied) {

@@ -225,7 +225,7 @@ def _decoded(secret: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 class Kubelet:
-    """Starts and ends the processes of all pods in a thread of its own until `stop`.
+    """Starts and ends the processes of all pods in a thread until `stop`.
 
     `images` are those that can be pulled. `pods` has the pods of the past too.
     """
@@ -316,7 +316,9 @@ class Kubelet:
         about = {"name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0}
         ready = "running" in state
         statuses = [{**about, "ready": ready, "started": ready, "state": state}]
-        status = {"podIP": pod.address, "hostIP": LOOPBACK, "containerStatuses": statuses, **change}
+        conditions = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
+        addresses = {"podIP": pod.address, "hostIP": LOOPBACK}
+        status = {**addresses, "conditions": conditions, "containerStatuses": statuses, **change}
         self._client.report("pods", found, status)
 
     def _write_hosts(self, pods: Iterable[Mapping[str, Any]]) -> None:

@@ -135,7 +135,7 @@ def sums(shop: ProjectFolder, read_parquet: ReadParquet) -> list[tuple[str, str,
 
 
 def finished(shop: ProjectFolder, *arguments: str) -> tuple[int, str]:
-    """Returns the exit code and the output of a command in a process of its own."""
+    """Returns the exit code and the output of a command in a new process."""
     process = shop.command(*arguments)
     printed, _ = process.communicate(timeout=3 * LONGEST_WAIT_SECONDS)
     return process.returncode, printed
@@ -271,6 +271,8 @@ def test_a_submitted_run_is_the_same_run(
     (driver,) = kubernetes.pods("driver")
     name = driver["metadata"]["name"]
     assert f"{name}: succeeded" in printed
+    log = kubernetes.kubelet.pods[driver["metadata"]["uid"]].log.read_text()
+    assert ("SUCCESS" in log, "INFO DAGScheduler" in log) == (True, False)  # the level is WARN
     assert sums(shop, read_parquet) == expected_sums(3)
     status = shop.command("status", "--output", "json", env=env)
     shown, _ = status.communicate(timeout=LONGEST_WAIT_SECONDS)

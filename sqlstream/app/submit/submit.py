@@ -49,6 +49,9 @@ LISTS = {JARS: "--jars", "spark.files": "--files", "spark.archives": "--archives
 OWN = frozenset({"spark.master", "spark.app.name", "spark.driver.host", "spark.driver.bindAddress", *LISTS})
 """Settings that are options of spark-submit, or that only a driver on this machine has."""
 
+LOG_LEVEL = "spark.log.level"
+"""The level of Spark's log in the driver. Its default there is INFO, in which the lines of the run are hard to find."""
+
 ONE_ATTEMPT = {"spark.yarn.maxAppAttempts": "1"}
 """YARN does not start a driver again that has failed."""
 
@@ -123,7 +126,7 @@ def prepare(
     open_log(root, request.project.env)  # compiling has opened that of the copy
     read = sorted(chosen.loaded.compiled.options.environment_read & request.project.env.keys())
     variables = {name: request.project.env[name] for name in read if not name.upper().startswith(SECRET_PREFIX)}
-    settings = launch_settings(target, launch)
+    settings = {LOG_LEVEL: "WARN", **launch_settings(target, launch)}
     shown = settings if target.master == "yarn" else {**settings, **variables}
     exposed = [_exposed(target, name) for name, value in shown.items() if clear.redact(value) != value]
     if exposed:
