@@ -13,7 +13,7 @@ CONNECT ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models pytho
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check cluster yarn connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check cluster yarn kubernetes connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -41,6 +41,10 @@ yarn: .venv/ready archive
 connect: .venv/ready
 	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py tests/spark/test_connect_databases.py tests/spark/test_database_types.py
 	SQLSTREAM_TEST_CLUSTER=connect $(BIN)/python -m pytest -m "smoke or not slow" $(CONNECT)
+
+# Runs executors and drivers as pods of Kubernetes' API, which are processes of this machine.
+kubernetes: .venv/ready
+	$(BIN)/python -m pytest tests/spark/test_kubernetes.py
 
 # All tests; takes more than an hour.
 test-all: .venv/ready archive

@@ -199,12 +199,13 @@ def _spark(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Check]:
 
 def _cluster(loaded: Loaded, session: SparkSession, secrets: Secrets) -> Iterator[Check]:
     """Yields the checks of a cluster's executors. The later ones need executors that reach the driver."""
-    from sqlstream.spark.jvm.cluster import cores_by_executor, wait_for_cores
+    from sqlstream.spark.jvm.cluster import Registrations, cores_by_executor, wait_for_cores
     from sqlstream.spark.queries.executors import ExecutorsError, driver_address, read_clocks
 
     cores, address = wait_for_cores(session, EXECUTOR_SECONDS), driver_address(session)
     if not cores:
         found = f"none has registered within {EXECUTOR_SECONDS:.0f} s; executors call the driver at {address}"
+        found += Registrations(session).where()
         yield Check("executors", False, found, NO_EXECUTOR_FIX)
         return
     yield Check(

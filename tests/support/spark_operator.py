@@ -1,7 +1,8 @@
 """The fields of Kubeflow's Spark operator that sqlstream uses, as JSON Schemas, written from its API reference.
 
 https://github.com/kubeflow/spark-operator/blob/master/docs/api-docs.md (v1beta2), and the types of `SparkConnect`
-(v1alpha1). Fields that are not here are errors: Kubernetes drops unknown fields in silence.
+(v1alpha1). Fields that are not here are errors: Kubernetes drops unknown fields in silence. Compared with the models
+of the package kubeflow-spark-api 2.4.0, which are made from the operator: it has each of these fields, with this type.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
 SETTINGS = {"type": "object", "additionalProperties": TEXT}
 CORES = {"type": "integer", "minimum": 1}
-NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
+NAME = {"type": "string", "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
+"""What all objects accept: the names of services, which the operator derives, begin with a letter."""
 
 
 def fields(required: str = "", **properties: Any) -> dict[str, Any]:

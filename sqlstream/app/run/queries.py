@@ -94,6 +94,7 @@ def run_queries(
             notify(Notice(CONNECT_NOTICE))
         if runtime.cluster is not None:
             runtime.cluster.follow(report, signals.check)
+            runtime.cluster.wait_for_executor()
         checks = CheckContext(loaded, request, runtime, secrets, locks)
         if request.standby:
             ready = Standby(checks, models, signals, notify).take_over()

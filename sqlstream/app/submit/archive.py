@@ -85,8 +85,12 @@ def pack(root: Path, project: str, secrets: Secrets, *, with_sqlstream: bool) ->
 
 
 def kubernetes_name(name: str) -> str:
-    """Returns the name of a project in the letters that every cluster accepts in a name, also Kubernetes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MOST_LETTERS].strip("-") or "project"
+    """Returns the name of a project in the letters that every cluster accepts in a name, also Kubernetes. It begins
+    with a letter, as the names of services must.
+    """
+    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    whole = found if found[:1].isalpha() else f"project-{found}"
+    return whole[:MOST_LETTERS].strip("-")
 
 
 MOST_LETTERS = 50

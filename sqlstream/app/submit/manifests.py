@@ -13,10 +13,11 @@ from typing import Any
 
 from sqlstream.app.session import start_driver
 from sqlstream.app.submit.archive import kubernetes_name
-from sqlstream.app.submit.submit import DRIVER, LISTS, OWN, Submission, cannot_submit
+from sqlstream.app.submit.submit import DRIVER, LISTS, OWN, Submission, cannot_submit, no_image
 from sqlstream.compiler.spark_versions import installed_spark
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.project.configuration.target import Target
+from sqlstream.spark.jvm.kubernetes import IMAGE, NAMESPACE
 from sqlstream.spark.jvm.launch import JARS
 from sqlstream.spark.secrets import secret_names
 
@@ -25,9 +26,7 @@ API = "sparkoperator.k8s.io"
 FOLDER = "/opt/sqlstream-run"
 """Where the driver's pod has the archive."""
 
-IMAGE = "spark.kubernetes.container.image"
 SERVICE_ACCOUNT = "spark.kubernetes.authenticate.driver.serviceAccountName"
-NAMESPACE = "spark.kubernetes.namespace"
 
 LARGEST_CONFIG_MAP_BYTES = 1_000_000
 """Kubernetes stores at most 1 MiB in one object."""
@@ -188,6 +187,4 @@ def _image(target: Target) -> str:
     image = target.spark.get(IMAGE)
     if isinstance(image, str) and image:
         return image
-    what = f"target `{target.name}` has no image for its pods"
-    why = "the pods of the driver and of executors need Spark, Java, Python and sqlstream"
-    raise FindingsError([cannot_submit(target, what, why, f"set {IMAGE} in `spark` of the target")])
+    raise FindingsError([no_image(target)])

@@ -34,6 +34,7 @@ from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.files import find_project_root
 from sqlstream.project.files.paths import is_absolute, join
 from sqlstream.project.secret_text import SECRET_PREFIX
+from sqlstream.spark.jvm.kubernetes import IMAGE, refusal
 from sqlstream.spark.jvm.launch import JARS
 from sqlstream.spark.jvm.session import LONG_RUN_JVM, SparkLaunch, launch_settings
 from sqlstream.spark.secrets import Secrets, secret_names
@@ -48,6 +49,9 @@ LISTS = {JARS: "--jars", "spark.files": "--files", "spark.archives": "--archives
 OWN = frozenset({"spark.master", "spark.app.name", "spark.driver.host", "spark.driver.bindAddress", *LISTS})
 """Settings that are options of spark-submit, or that only a driver on this machine has."""
 
+LOG_LEVEL = "spark.log.level"
+"""The level of Spark's log in the driver. Its default there is INFO, in which the lines of the run are hard to find."""
+
 ONE_ATTEMPT = {"spark.yarn.maxAppAttempts": "1"}
 """YARN does not start a driver again that has failed."""
 
@@ -57,8 +61,13 @@ OPEN_STORES = ("s3:", "s3a:", "s3n:", "gs:")
 """The stores whose files have no permissions in Hadoop: everyone who can read the bucket can read them."""
 
 UPLOADS = "spark.kubernetes.file.upload.path"
+DRIVER_IMAGE = "spark.kubernetes.driver.container.image"
+
+KUBERNETES_WAITS = "spark.kubernetes.submission.waitAppCompletion"
 
 _STATE = re.compile(r"(?:Application report for (?P<id>application_\w+) \(state: |phase: )(?P<state>\w+)")
+_POD = re.compile(r"^\s+(?P<what>pod name|namespace|pending reason): (?P<value>\S+)")
+"""What spark-submit prints about the driver's pod on Kubernetes."""
 _LOGGED = re.compile(r"^\S+ \S+ (?:INFO|WARN|DEBUG) |^\s|^$")
 """Lines of Spark's log without errors, and continued lines, such as the frames of a stack trace."""
 
@@ -117,7 +126,7 @@ def prepare(
     open_log(root, request.project.env)  # compiling has opened that of the copy
     read = sorted(chosen.loaded.compiled.options.environment_read & request.project.env.keys())
     variables = {name: request.project.env[name] for name in read if not name.upper().startswith(SECRET_PREFIX)}
-    settings = launch_settings(target, launch)
+    settings = {LOG_LEVEL: "WARN", **launch_settings(target, launch)}
     shown = settings if target.master == "yarn" else {**settings, **variables}
     exposed = [name for name, value in shown.items() if clear.redact(value) != value]
     why = "others could read it on a command line, or in a manifest"
@@ -216,7 +225,7 @@ def submit(submission: Submission, env: Mapping[str, str], notify: Callable[[str
     """
     _check_cluster(submission, env)
     secrets = Secrets(env)
-    log, last, application = line_logger(secrets), "", ""
+    log, driver = line_logger(secrets), DriverState(submission.name, notify)
     lines: list[str] = []
     with interruptible(), tempfile.TemporaryDirectory(prefix="sqlstream-") as folder, ExitStack() as ending:
         command = [_spark_submit(), *spark_submit_arguments(submission, Path(folder), env)]
@@ -228,29 +237,78 @@ def submit(submission: Submission, env: Mapping[str, str], notify: Callable[[str
         ending.callback(process.terminate)  # after a signal; otherwise it has ended
         for line in process.stdout or ():
             log(line.rstrip())
-            found = _STATE.search(line)
-            if found:  # the driver's own copy is in the staging folder
+            if driver.reads(line):  # the driver's own copy is in the staging folder
                 Path(folder, ENVIRONMENT).unlink(missing_ok=True)
-            if found and found["state"] != last:
-                last, application = found["state"], found["id"] or submission.name
-                notify(f"{application}: {last.lower()}")
             elif not _LOGGED.search(line):
                 lines.append(secrets.redact(line.rstrip()))
         code = process.wait()
-    if code == 0 and last.lower() != "failed":  # on Kubernetes, spark-submit succeeds if the driver fails
+    if code == 0 and driver.has_succeeded(submission.target):
         return True
-    if application:
-        where = f"yarn logs -applicationId {application}" if application != submission.name else "kubectl logs"
-        notify(f"The driver has failed. Its log: {where}")
-    else:
-        for line in lines[-MOST_LINES:]:
-            notify(line)
-        notify("spark-submit has failed; logs/sqlstream.log has its whole log")
+    if driver.application:
+        notify(f"The driver has failed. Its log: {driver.log_command}")
+        return False
+    refused = None if submission.target.master == "yarn" else refusal(lines)
+    if refused is not None:
+        what = f"Kubernetes has not started a driver for target `{submission.target.name}`"
+        raise FindingsError([cannot_submit(submission.target, what, *refused)])
+    for line in lines[-MOST_LINES:]:
+        notify(line)
+    notify("spark-submit has failed; logs/sqlstream.log has its whole log")
     return False
 
 
 MOST_LINES = 5
 """The number of lines of spark-submit to show if it starts no driver."""
+
+
+STARTING = "ContainerCreating"
+"""Why each container waits at first."""
+PENDING = "pending reason"
+
+
+@dataclass
+class DriverState:
+    """What spark-submit has printed about the driver of the project `name`: its last `state`, and the name of its
+    `application` on YARN or of its pod on Kubernetes, with the `reasons` why it is pending. `notify` gets a line for
+    each change.
+    """
+
+    name: str
+    notify: Callable[[str], None]
+    state: str = ""
+    application: str = ""
+    pod: dict[str, str] = field(default_factory=dict)
+    reasons: set[str] = field(default_factory=lambda: {STARTING})
+
+    def reads(self, line: str) -> bool:
+        """Returns whether a line of spark-submit has the state of the driver."""
+        found, about = _STATE.search(line), _POD.search(line)
+        if about and about["what"] != PENDING:
+            self.pod[about["what"]] = about["value"]
+        elif about and about["value"] not in self.reasons:  # two of them can alternate
+            self.reasons.add(about["value"])
+            self.notify(f"{self.application}: {about['value']}; see kubectl describe pod {self._pod}")
+        if found and found["state"] != self.state:
+            self.state, self.application = found["state"], found["id"] or self.pod.get("pod name", self.name)
+            self.notify(f"{self.application}: {self.state.lower()}")
+        return found is not None
+
+    @property
+    def log_command(self) -> str:
+        """The command that prints the log of the driver."""
+        return f"kubectl logs {self._pod}" if self.pod else f"yarn logs -applicationId {self.application}"
+
+    @property
+    def _pod(self) -> str:
+        return f"{self.pod.get('pod name', '')} --namespace {self.pod.get('namespace', 'default')}"
+
+    def has_succeeded(self, target: Target) -> bool:
+        """Returns whether the driver has succeeded, if spark-submit has ended with 0. On Kubernetes it does so after
+        each end of the driver, also if its pod is deleted.
+        """
+        if target.master == "yarn" or str(target.spark.get(KUBERNETES_WAITS, "")).lower() == "false":
+            return self.state.lower() != "failed"
+        return self.state.lower() == "succeeded"
 
 
 def _spark_submit() -> str:
@@ -321,11 +379,17 @@ def _check_cluster(submission: Submission, env: Mapping[str, str]) -> None:
             )
             fix = f"set {STAGING} in `spark` of the target to a folder on HDFS"
             raise FindingsError([cannot_submit(target, what, why, fix)])
-    elif UPLOADS not in target.spark:
+        return
+    missing = []
+    if UPLOADS not in target.spark:
         what = f"target `{target.name}` does not say where the driver's pod finds the project"
         why = f"spark-submit uploads files of this machine to `{UPLOADS}`"
         fix = f"set {UPLOADS} in `spark` of the target, for example to s3a://bucket/uploads, or use --manifest"
-        raise FindingsError([cannot_submit(target, what, why, fix)])
+        missing.append(cannot_submit(target, what, why, fix))
+    if not any(target.spark.get(name) for name in (IMAGE, DRIVER_IMAGE)):
+        missing.append(no_image(target))
+    if missing:
+        raise FindingsError(missing)
 
 
 def _default_file_system(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
@@ -358,6 +422,13 @@ def _not_in_cluster(target: Target) -> Finding:
     return Finding(
         "unsupported-target", f"`submit` cannot use target `{target.name}`, which {what}", why, fix, target.location
     )
+
+
+def no_image(target: Target) -> Finding:
+    """Returns the finding about a target on Kubernetes without an image."""
+    what = f"target `{target.name}` has no image for its pods"
+    why = "the pods of the driver and of executors need Spark, Java, Python and the packages that sqlstream needs"
+    return cannot_submit(target, what, why, f"set {IMAGE} in `spark` of the target")
 
 
 def cannot_submit(target: Target, what: str, why: str, fix: str, location: Location | None = None) -> Finding:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from sqlstream.spark.jvm.connect import core_count
 from sqlstream.spark.jvm.gateway import is_connect, seq_items
 from sqlstream.spark.jvm.internals import call_internal
+from sqlstream.spark.jvm.kubernetes import K8S, pods_command
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -100,6 +101,16 @@ class ClusterDefault:
         """Reports long waits to `notify` from now on, and calls `check` during them, which can raise to end them."""
         self._registrations.notify, self._registrations.check = notify, check
 
+    def wait_for_executor(self) -> None:
+        """Waits for the first executor, without which no job runs. With dynamic allocation, a job requests it. Over
+        Connect: does not wait. Raises: what `check` of `follow` raises.
+        """
+        if is_connect(self._session) or _is_dynamic(self._setting):
+            return
+        with self._lock:
+            if not _wait_for_executor(self._registrations):
+                self._registrations.patience = 0.0
+
     def partitions(self) -> int | None:
         """Returns the number of partitions, None if Spark's own setting applies."""
         with self._lock:
@@ -118,12 +129,20 @@ class ClusterDefault:
 
 
 class Registrations:
-    """The executors of `session` as they register. `notify` gets notices of long waits; `check` can raise to stop."""
+    """The executors of `session` as they register. `notify` gets notices of long waits; `check` can raise to stop.
+    `patience` is how long to wait for the first one, in seconds.
+    """
+
+    patience = FIRST_EXECUTOR_SECONDS
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self.notify: Callable[[str], None] = lambda _: None
         self.check: Callable[[], None] = lambda: None
+
+    def where(self) -> str:
+        """Returns how to find out why no executor registers, empty if this depends on the cluster."""
+        return _where(lambda name: self._session.conf.get(name, None) or "")
 
     def cores(self) -> int:
         """Returns the number of cores registered so far."""
@@ -142,14 +161,15 @@ class Registrations:
 def wait_for_cores(session: SparkSession, seconds: float) -> int:
     """Returns the number of cores of all executors, as a run counts them; 0 if none registers within `seconds`."""
     registrations = Registrations(session)
-    if not _wait_for_executor(registrations, seconds):
+    registrations.patience = seconds
+    if not _wait_for_executor(registrations):
         return 0
     return _wait_for_cores(_expected_cores(lambda name: session.conf.get(name, None) or ""), registrations)
 
 
 def choose_partitions(setting: Callable[[str], str], registrations: Registrations) -> PartitionChoice:
     """Returns the choice for a cluster whose settings are `setting(name)`."""
-    if setting(DYNAMIC_ALLOCATION).lower() == "true":
+    if _is_dynamic(setting):
         return _choose_for_dynamic_allocation(setting(MAX_EXECUTORS), setting(CORES_PER_EXECUTOR))
     if not _wait_for_executor(registrations):
         return _spark_default(f"no executor has registered within {FIRST_EXECUTOR_SECONDS / 60:.0f} minutes")
@@ -167,7 +187,7 @@ def _choose_for_dynamic_allocation(executors: str, cores_per_executor: str) -> P
 def _expected_cores(setting: Callable[[str], str]) -> int | None:
     """Returns the number of cores that the settings request, None if the cluster decides."""
     most, executors, each = (setting(name) for name in (MAX_CORES, EXECUTORS, CORES_PER_EXECUTOR))
-    if setting("spark.master").startswith(("yarn", "k8s://")):
+    if setting("spark.master").startswith(("yarn", K8S)):
         # they start executors one by one, so the first one is not all
         executors, each = executors or DEFAULT_EXECUTORS, each or DEFAULT_CORES_PER_EXECUTOR
     if executors.isdigit() and each.isdigit():
@@ -175,16 +195,24 @@ def _expected_cores(setting: Callable[[str], str]) -> int | None:
     return int(most) if most.isdigit() else None
 
 
-def _wait_for_executor(registrations: Registrations, seconds: float = FIRST_EXECUTOR_SECONDS) -> bool:
+def _is_dynamic(setting: Callable[[str], str]) -> bool:
+    return setting(DYNAMIC_ALLOCATION).lower() == "true"
+
+
+def _where(setting: Callable[[str], str]) -> str:
+    return f"; see {pods_command(setting)}" if setting("spark.master").startswith(K8S) else ""
+
+
+def _wait_for_executor(registrations: Registrations) -> bool:
     """Waits for the first executor, and returns whether it has registered in time."""
     began = registrations.now()
     is_reported = False
     while not registrations.cores():
         waited = registrations.now() - began
-        if waited >= seconds:
+        if waited >= registrations.patience:
             return False
         if waited >= NOTICE_SECONDS and not is_reported:
-            registrations.notify("waiting for the cluster: no executor has registered yet")
+            registrations.notify(f"waiting for the cluster: no executor has registered yet{registrations.where()}")
             is_reported = True
         registrations.sleep(POLL_SECONDS)
     return True

@@ -35,6 +35,7 @@ from sqlstream.spark.jvm.cluster import NOTICE_SECONDS, PARTITIONS, POLL_SECONDS
 from sqlstream.spark.jvm.connect import CONNECT_MODE, PATIENCE, PATIENCE_SECONDS, ConnectSessions, refused_settings
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.kubernetes import EXECUTOR_IMAGE, IMAGE, K8S, NO_IMAGE, NO_IMAGE_FIX, refusal
 from sqlstream.spark.jvm.launch import JARS, end_jvm, end_jvm_without, environment, forget_jvm, launch_jvm
 from sqlstream.spark.jvm.state_store import IS_BOUNDED, PROVIDER, ROCKSDB, memory_settings
 from sqlstream.spark.secrets import Secrets
@@ -331,6 +332,8 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tup
         context = _start_context(conf, on_log, launch)
     except TimeoutError as error:
         raise FindingsError([_start_problem(target, str(error), NO_CONTAINER_FIX)]) from error
+    except NoImageError as error:
+        raise FindingsError([_start_problem(target, NO_IMAGE, NO_IMAGE_FIX)]) from error
     except SPARK_ERRORS as error:
         raise FindingsError([_start_finding(target, error, log, secrets)]) from error
     with_secrets = {name: value for name, value in target.spark.items() if not isinstance(value, str)}
@@ -392,10 +395,23 @@ def _start_context(conf: SparkConf, on_log: Callable[[str], None], launch: Spark
     gateway = None if SparkContext._gateway else launch_jvm(conf, on_log, launch.console_to_stderr)  # noqa: SLF001
     if gateway is not None:
         initialize_classes(gateway, launch.classes)
+    if str(conf.get("spark.master", "")).startswith(K8S) and not _has_image(conf, gateway):
+        raise NoImageError
     if conf.get("spark.master") == YARN:
         queue = conf.get("spark.yarn.queue", "default")
         return _start_on_yarn(lambda: SparkContext(conf=conf, gateway=gateway), str(queue), launch)
     return SparkContext(conf=conf, gateway=gateway)
+
+
+class NoImageError(Exception):
+    """No setting names the image of executors on Kubernetes. Spark would start, and try in vain to create pods."""
+
+
+def _has_image(conf: SparkConf, gateway: Any) -> bool:
+    """Returns whether the target or a spark-defaults.conf names the image of executors."""
+    started: Any = gateway or SparkContext._gateway  # noqa: SLF001
+    known = SparkConf(loadDefaults=True, _jvm=started.jvm)
+    return any(each.get(name, "") for each in (conf, known) for name in (EXECUTOR_IMAGE, IMAGE))
 
 
 def _start_on_yarn(start: Callable[[], SparkContext], queue: str, launch: SparkLaunch) -> SparkContext:
@@ -419,7 +435,11 @@ def _start_on_yarn(start: Callable[[], SparkContext], queue: str, launch: SparkL
 
 
 def _start_finding(target: Target, error: Exception, log: Iterable[str], secrets: Secrets) -> Finding:
-    reason = jvm_reason(log) if isinstance(error, PySparkException) else None
+    lines = list(log)
+    refused = refusal([*lines, str(error)]) if target.master.startswith(K8S) else None
+    if refused is not None:
+        return _start_problem(target, secrets.redact(refused[0]), refused[1])
+    reason = jvm_reason(lines) if isinstance(error, PySparkException) else None
     why = reason or read_error(error).message
     fix = "fix master: and spark: of the target; `sqlstream debug` checks them, and logs/sqlstream.log has details"
     return _start_problem(target, secrets.redact(why), fix)

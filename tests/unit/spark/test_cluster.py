@@ -31,6 +31,10 @@ class Clock(Registrations):
         """Advances the time."""
         self.time += seconds
 
+    def where(self) -> str:
+        """Returns nothing to add to a notice."""
+        return ""
+
     def cores(self) -> int:
         """Returns the cores so far."""
         self.looks += 1
@@ -85,6 +89,15 @@ def test_a_long_wait_for_an_executor_is_reported_once() -> None:
 
     assert choose(clock).partitions == 6
     assert clock.told == [(15, "waiting for the cluster: no executor has registered yet")]
+
+
+def test_a_wait_that_has_failed_is_not_repeated() -> None:
+    """The number of partitions follows at once, if no executor has registered before."""
+    clock = Clock()
+    clock.patience = 0
+
+    assert choose(clock).partitions is None
+    assert clock.time == 0
 
 
 def test_a_short_wait_is_not_reported() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from sqlstream.app.session import start_driver
 from sqlstream.app.submit import archive
-from sqlstream.app.submit.archive import Archive, pack, unmistakable_secrets
+from sqlstream.app.submit.archive import Archive, kubernetes_name, pack, unmistakable_secrets
 from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.secrets import Secrets
 from tests.support.compiling import write_files
@@ -71,6 +71,22 @@ def test_the_same_project_gives_the_same_bytes(tmp_path: Path) -> None:
 
     (tmp_path / "b/macros/m.sql").write_text("{# changed #}")
     assert packed(tmp_path / "b").name != first.name
+
+
+@pytest.mark.parametrize(
+    ("project", "name"),
+    [
+        ("Shop_Orders", "shop-orders"),
+        ("2024_shop", "project-2024-shop"),
+        ("été", "t"),
+        ("日本", "project"),
+        ("x" * 80, "x" * 50),
+        ("a" * 49 + "_b", "a" * 49),
+    ],
+)
+def test_a_name_is_one_that_kubernetes_accepts(project: str, name: str) -> None:
+    """Names of services begin with a letter, and have at most 63 letters with what is added."""
+    assert kubernetes_name(project) == name
 
 
 def test_links_out_of_the_project_are_left_out(tmp_path: Path) -> None:

@@ -37,7 +37,10 @@ MODEL = """{{ config(sink='lake', output_mode='append') }}
 select id, '{{ env_var('DAYS') }}' as days, '{{ env_var('KIND_' ~ var('region')) }}' as kind from {{ source('shop', 'orders') }}
 """
 KUBERNETES = {"master": "k8s://https://kubernetes.default.svc", "storage": "gs://bucket/shop"}
-UPLOADS = {"spark.kubernetes.file.upload.path": "gs://bucket/uploads"}
+UPLOADS = {
+    "spark.kubernetes.file.upload.path": "gs://bucket/uploads",
+    "spark.kubernetes.container.image": "shop:1",
+}
 
 
 def project(folder: Path, orders: str = "hdfs:///orders", **target: Any) -> RunRequest:
@@ -387,13 +390,73 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Non
     monkeypatch.setattr(submit, "_spark_submit", lambda: str(path))
 
 
-def test_a_failed_driver_on_kubernetes_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """spark-submit ends with 0 if the driver's pod has failed; its last state says so."""
+POD = "\t pod name: sqlstream-shop-1-driver\n\t namespace: streams\n"
+
+
+def phases(*states: str) -> str:
+    """Returns lines of spark-submit's log about a driver's pod in these phases."""
+    head = "26/11/29 10:00:00 INFO LoggingPodStatusWatcherImpl: State changed, new state:\n"
+    return "".join(f"{head}{POD}\t phase: {state}\n" for state in states)
+
+
+@pytest.mark.parametrize(
+    ("log", "settings", "succeeded"),
+    [
+        (phases("Pending", "Running", "Failed"), {}, False),
+        (phases("Running", "Succeeded"), {}, True),
+        (phases("Pending", "Running"), {}, False),
+        ("26/11/29 10:00:00 INFO LoggingPodStatusWatcherImpl: Deployed\n", {}, False),
+        ("", {"spark.kubernetes.submission.waitAppCompletion": "false"}, True),
+    ],
+    ids=["failed", "succeeded", "deleted", "unknown", "not awaited"],
+)
+def test_only_a_driver_that_has_succeeded_is_a_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, settings: dict[str, str], succeeded: bool
+) -> None:
+    """On Kubernetes, spark-submit ends with 0 after each end of the driver's pod; its last state says how it ended."""
+    found = prepared(project(tmp_path, **KUBERNETES, spark={**UPLOADS, **settings}))
+    started(tmp_path, monkeypatch, f"cat <<'END'\n{log}END\n")
+
+    assert submit.submit(found, ENV, lambda _: None) is succeeded
+
+
+def test_the_pod_of_the_driver_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why the pod does not start is shown once, and a failure names the command that prints the log."""
     found = prepared(project(tmp_path, **KUBERNETES, spark=UPLOADS))
-    for phases, succeeded in ((("Pending", "Running", "Failed"), False), (("Running", "Succeeded"), True)):
-        log = "".join(f"26/11/29 10:00:00 INFO LoggingPodStatusWatcherImpl: phase: {phase}\n" for phase in phases)
-        started(tmp_path, monkeypatch, f"cat <<'END'\n{log}END\n")
-        assert submit.submit(found, ENV, lambda _: None) is succeeded
+    waiting = "".join(
+        f"\t\t container state: waiting\n\t\t pending reason: {reason}\n"
+        for reason in ("ContainerCreating", "CreateContainerConfigError")
+    )
+    log = phases("Pending") + 2 * waiting + phases("Failed")
+    started(tmp_path, monkeypatch, f"cat <<'END'\n{log}END\n")
+    lines: list[str] = []
+
+    assert not submit.submit(found, ENV, lines.append)
+    pod = "sqlstream-shop-1-driver"
+    assert lines == [
+        f"{pod}: pending",
+        f"{pod}: CreateContainerConfigError; see kubectl describe pod {pod} --namespace streams",
+        f"{pod}: failed",
+        f"The driver has failed. Its log: kubectl logs {pod} --namespace streams",
+    ]
+
+
+def test_what_kubernetes_refuses_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If there is no pod, the error has the words of Kubernetes, and the fix."""
+    found = prepared(project(tmp_path, **KUBERNETES, spark=UPLOADS))
+    message = (
+        'Failure executing: POST at: https://k:6443/api/v1/namespaces/x/pods. Message: namespaces "x" not found. '
+        "Received status: Status(apiVersion=v1, code=404, details=null)."
+    )
+    log = f'Exception in thread "main" io.fabric8.kubernetes.client.KubernetesClientException: {message}\n'
+    started(tmp_path, monkeypatch, f"cat <<'END'\n{log}END\nexit 1\n")
+
+    with pytest.raises(FindingsError) as error:
+        submit.submit(found, ENV, lambda _: None)
+
+    (finding,) = error.value.findings
+    assert (finding.code, finding.why) == ("cannot-submit", 'Kubernetes at k:6443 refuses: namespaces "x" not found')
+    assert "spark.kubernetes.namespace" in finding.fix
 
 
 def test_the_secrets_do_not_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
