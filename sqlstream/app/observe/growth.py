@@ -12,7 +12,8 @@ from sqlstream.compiler.allowances import lowered
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.errors import Finding, Severity
 from sqlstream.numbers import bytes_text, span_text
-from sqlstream.spark.jvm.state_store import MAX_MEGABYTES, heap_bytes, needed_bytes, rocksdb_bytes
+from sqlstream.project.configuration.target import Target
+from sqlstream.spark.jvm.state_store import MAX_MEGABYTES, heap_bytes, needed_bytes, overhead_megabytes, rocksdb_bytes
 from sqlstream.state.runs.events import QueryStarted, WarningEmitted
 from sqlstream.state.runs.progress import BatchProgress
 
@@ -87,8 +88,7 @@ class StateGrowth:
         if why is not None and batch.state is not None:
             yield _growing(model, batch.state.rows, why, in_rocksdb=batch.state.in_rocksdb)
         if self._rocksdb_bytes is not None and needed_memory(batch) > self._rocksdb_bytes:
-            limit, is_local = self._rocksdb_bytes, self._project.target.is_local
-            yield _lacking_memory(model, batch, needed_memory(batch), limit, is_local=is_local)
+            yield _lacking_memory(model, batch, needed_memory(batch), self._rocksdb_bytes, self._project.target)
         seen.skewed = seen.skewed + 1 if is_skewed(batch) else 0
         if seen.skewed >= SKEWED_BATCHES:
             yield _skewed(model, batch)
@@ -128,17 +128,18 @@ def needed_memory(batch: BatchProgress) -> int:
     return needed_bytes(state.rows // state.partitions) if is_slow else 0
 
 
-def _lacking_memory(model: CompiledModel, batch: BatchProgress, needed: int, limit: int, *, is_local: bool) -> Finding:
+def _lacking_memory(model: CompiledModel, batch: BatchProgress, needed: int, limit: int, target: Target) -> Finding:
     rows, changed = (0, 0) if batch.state is None else (batch.state.rows, batch.state.updated_rows)
     more = -(-(needed - limit) // 1024**2)
-    beside = "" if is_local else f", and add {more:,} MB to `spark.executor.memoryOverhead`"
+    overhead = round(overhead_megabytes(target.spark)) + more
+    beside = "" if target.is_local else f" and `spark.executor.memoryOverhead: {overhead}m`"
     return Finding(
         "state-memory",
         f"RocksDB has too little memory for the state of `{model.name}`",
-        f"with {limit // 1024**2:,} MB for {rows:,} rows it reads parts of its files again for each row: batch "
-        f"{batch.batch_id} took {span_text((batch.core_ms or 0) / 1000)} of a core to change {changed:,} rows",
-        f"set `{MAX_MEGABYTES}: {limit // 1024**2 + more}` in the target{beside}; or divide the state into more "
-        f"partitions with `sqlstream state repartition {model.name}`",
+        f"with {limit // 1024**2:,} MB for {rows:,} rows it probably reads parts of its files again for each row: "
+        f"batch {batch.batch_id} took {span_text((batch.core_ms or 0) / 1000)} of a core to change {changed:,} rows",
+        f"set `{MAX_MEGABYTES}: {limit // 1024**2 + more}`{beside} in `spark` of the target; or divide the state into "
+        f"more partitions with `sqlstream state repartition {model.name}`",
         model.file.location,
         Severity.WARNING,
     )

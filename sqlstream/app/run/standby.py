@@ -146,5 +146,5 @@ class Standby:
 
 
 def _is_elsewhere(error: FindingsError) -> bool:
-    """Returns whether another run has one of the queries."""
-    return any(finding.code in ANOTHER_RUN for finding in error.findings)
+    """Returns whether another run has queries, and nothing else is wrong."""
+    return all(finding.code in ANOTHER_RUN for finding in error.findings)

@@ -48,6 +48,8 @@ class Login:
     connect_seconds: float | None
     read_seconds: float | None
     keep_alive: bool
+    fetches_key: bool = False
+    """Whether a server without TLS may send the key with which the password is encrypted. Anyone in between could."""
     session: tuple[str, ...] = ()
     application: str = ""
     startup: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +87,7 @@ _TUNES_JDBC = {
     usepipelineauth usereadaheadinput useserverprepstmts useunicode yearisdatetype zerodatetimebehavior
     """,
     "mysql": """
-    allowmultiqueries allowpublickeyretrieval autoreconnect cacheprepstmts cacheresultsetmetadata
+    allowmultiqueries autoreconnect cacheprepstmts cacheresultsetmetadata
     cacheserverconfiguration callablestmtcachesize characterencoding cachecallablestmts connectionattributes
     defaultfetchsize dumpqueriesonexception elidesetautocommits emulateunsupportedpstmts
     includeinnodbstatusindeadlockexceptions includethreaddumpindeadlockexceptions jdbccomplianttruncation
@@ -99,6 +101,9 @@ _TUNES_JDBC = {
 
 _PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 
+_KERBEROS = frozenset({"keytab", "principal", "refreshkrb5config", "connectionprovider"})
+"""Options with which Spark logs in, in lower case."""
+
 _USE_MASTER = "or use a target with a master, which connects through JDBC"
 
 
@@ -108,8 +113,11 @@ def read_login(dialect: Dialect, options: Mapping[str, str]) -> Login:
     url = _URL.fullmatch(given.get("url", ""))
     if url is None or (url["servers"] is None and re.search("[:/]", url["database"])):
         raise UnmappedOptionError(
-            "its `url` is none with one server", "use a URL such as jdbc:postgresql://host:5432/shop"
+            "its `url` does not name one server", "use a URL such as jdbc:postgresql://host:5432/shop"
         )
+    kerberos = sorted(given.keys() & _KERBEROS)
+    if kerberos:
+        raise UnmappedOptionError(f"it does not support `{kerberos[0]}`", f"use a password; {_USE_MASTER}")
     if given.get("driver", dialect.driver) != dialect.driver:
         raise UnmappedOptionError("`driver` names another class than the usual one", f"remove it; {_USE_MASTER}")
     servers = url["servers"] or ""
@@ -124,7 +132,8 @@ def read_login(dialect: Dialect, options: Mapping[str, str]) -> Login:
     server = _SERVER.fullmatch(servers)
     if server is None:
         raise UnmappedOptionError("its `url` has several servers", f"name one server; {_USE_MASTER}")
-    left = _Options(dialect, found)
+    has_password = "password=" in (url["query"] or "").lower()
+    left = _Options(dialect, found, names_are_secret=has_password)
     user = left.take("user") or getuser()
     tls, ca = _TLS[dialect.name](left)
     connect, read = left.seconds("connectTimeout"), left.seconds("socketTimeout")
@@ -140,6 +149,7 @@ def read_login(dialect: Dialect, options: Mapping[str, str]) -> Login:
         connect_seconds=min(filter(None, (connect, enter)), default=None),
         read_seconds=read,
         keep_alive=left.take("tcpKeepAlive").lower() == "true",
+        fetches_key=dialect.name != "postgresql" and left.is_true("allowPublicKeyRetrieval"),
         session=_session(left),
         application=left.take("ApplicationName") if dialect.name == "postgresql" else "",
         startup=_startup(left) if dialect.name == "postgresql" else {},
@@ -168,8 +178,8 @@ def _with_url(options: Mapping[str, str], parameters: Mapping[str, str]) -> dict
 class _Options:
     """The options that have not been read so far, by name in lower case."""
 
-    def __init__(self, dialect: Dialect, options: Mapping[str, str]) -> None:
-        self.dialect = dialect
+    def __init__(self, dialect: Dialect, options: Mapping[str, str], *, names_are_secret: bool) -> None:
+        self.dialect, self._names_are_secret = dialect, names_are_secret
         tuning = set(_TUNES_JDBC[dialect.name].split())
         self._left = {name: value for name, value in options.items() if name not in tuning}
 
@@ -193,13 +203,15 @@ class _Options:
     def check_empty(self) -> None:
         """Raises: UnmappedOptionError for an option that has not been read."""
         for name in self._left:
-            raise UnmappedOptionError(f"it has no counterpart of the option {name}", f"remove it; {_USE_MASTER}")
+            # a password with `&` in a URL ends there, and its rest looks like an option
+            shown = "an option in its `url`" if self._names_are_secret else f"the option {name}"
+            raise UnmappedOptionError(f"it does not support {shown}", f"remove it; {_USE_MASTER}")
 
 
 def _chosen_tls(name: str, value: str, known: Mapping[str, Tls]) -> Tls:
     found = known.get(value.lower())
     if found is None:
-        raise UnmappedOptionError(f"`{name}` is {value}", f"use one of {', '.join(known)}")
+        raise UnmappedOptionError(f"`{name}` is `{value}`", f"use one of {', '.join(known)}")
     return found
 
 
@@ -222,18 +234,22 @@ def _postgresql_tls(options: _Options) -> tuple[Tls, str]:
 
 def _mariadb_tls(options: _Options) -> tuple[Tls, str]:
     trusts = options.is_true("trustServerCertificate")
-    wanted = options.is_true("useSsl") or options.is_true("useSSL")
+    wanted, mode = options.is_true("useSsl"), options.take("sslMode")
+    if wanted and mode:  # the JDBC driver ignores sslMode then
+        raise UnmappedOptionError("`useSsl` and `sslMode` are both set", "remove `useSsl`")
     default = ("trust" if trusts else "verify-full") if wanted else "disable"
     ca = options.take("serverSslCert").removeprefix("file:")
     if ca.startswith(("classpath:", "-----")):
-        raise UnmappedOptionError("`serverSslCert` is no file", f"write the certificate to a PEM file; {_USE_MASTER}")
+        raise UnmappedOptionError(
+            "`serverSslCert` is not the path of a file", f"write the certificate to a PEM file; {_USE_MASTER}"
+        )
     modes = {
         **dict.fromkeys(("disable", "disabled"), Tls.OFF),
         **dict.fromkeys(("trust", "required"), Tls.UNVERIFIED),
         **dict.fromkeys(("verify-ca", "verify_ca"), Tls.VERIFIED),
         **dict.fromkeys(("verify-full", "verify_full", "verify_identity"), Tls.FULL),
     }
-    return _chosen_tls("sslMode", options.take("sslMode", default), modes), ca
+    return _chosen_tls("sslMode", mode or default, modes), ca
 
 
 def _mysql_tls(options: _Options) -> tuple[Tls, str]:

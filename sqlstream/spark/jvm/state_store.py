@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from sqlstream.project.configuration.target import Target
 
@@ -49,22 +50,36 @@ def memory_settings(spark: Mapping[str, object], *, is_local: bool) -> dict[str,
 
     The limit is soft: RocksDB writes buffers to disk earlier and keeps fewer blocks in memory, and never fails.
     """
-    process, more = ("driver", {}) if is_local else ("executor", _overhead_of_executors(spark))
-    heap = _mebibytes(spark.get(f"spark.{process}.memory")) or DEFAULT_HEAP
-    planned = _mebibytes(spark.get(f"spark.{process}.memoryOverhead"))
-    if planned is None and (is_local or more):
-        limit = max(LEAST_MEGABYTES, SHARE * OVERHEAD_SHARE * heap)
+    if is_local:
+        planned = _mebibytes(spark.get("spark.driver.memoryOverhead"))
+        beside, is_decided = planned or OVERHEAD_SHARE * _heap(spark, "driver"), planned is not None
     else:
-        limit = SHARE * (planned or max(LEAST_OVERHEAD, OVERHEAD_SHARE * heap))
+        beside, is_decided = overhead_megabytes(spark), _decides(spark)
+    limit = SHARE * beside if is_decided else max(LEAST_MEGABYTES, SHARE * beside)
+    plans = not is_local and not is_decided
+    more = {LEAST_OVERHEAD_OF_EXECUTORS: f"{LEAST_OVERHEAD + LEAST_MEGABYTES}m"} if plans else {}
     return {IS_BOUNDED: "true", MAX_MEGABYTES: str(max(1, round(limit))), **more}
 
 
-def _overhead_of_executors(spark: Mapping[str, object]) -> dict[str, str]:
-    """Returns the setting with which Spark plans RocksDB's memory, too; none if the target decides about it."""
+def overhead_megabytes(spark: Mapping[str, object]) -> float:
+    """Returns what Spark plans beside the heap of each executor, for a target with the settings `spark`, in MiB."""
+    planned = _mebibytes(spark.get("spark.executor.memoryOverhead"))
+    if planned is not None:
+        return planned
+    least = LEAST_OVERHEAD if _decides(spark) else LEAST_OVERHEAD + LEAST_MEGABYTES
+    factors = [_number(spark.get(f"spark.{name}.memoryOverheadFactor")) for name in ("executor", "kubernetes")]
+    share = next((factor for factor in factors if factor is not None), OVERHEAD_SHARE)
+    return max(_mebibytes(spark.get(LEAST_OVERHEAD_OF_EXECUTORS)) or least, share * _heap(spark, "executor"))
+
+
+def _heap(spark: Mapping[str, object], process: str) -> float:
+    return _mebibytes(spark.get(f"spark.{process}.memory")) or DEFAULT_HEAP
+
+
+def _decides(spark: Mapping[str, object]) -> bool:
+    """Returns whether the target says how much memory executors have beside their heap."""
     names = [name.lower() for name in spark if name.startswith(("spark.executor.", "spark.kubernetes."))]
-    if any("memoryoverhead" in name for name in names):
-        return {}
-    return {LEAST_OVERHEAD_OF_EXECUTORS: f"{LEAST_OVERHEAD + LEAST_MEGABYTES}m"}
+    return any("memoryoverhead" in name for name in names)
 
 
 def rocksdb_bytes(target: Target) -> int | None:
@@ -84,6 +99,12 @@ def heap_bytes(target: Target) -> int | None:
     """Returns the size of the heap with the state of queries on a local master; None for others, which have several."""
     heap = _mebibytes(target.spark.get("spark.driver.memory")) or DEFAULT_HEAP
     return round(heap * 1024**2) if target.is_local and target.remote is None else None
+
+
+def _number(value: object) -> float | None:
+    with suppress(ValueError):
+        return float(str(value))
+    return None
 
 
 def _mebibytes(text: object) -> float | None:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -51,20 +51,36 @@ def add_files(folder: str, number: int, rows: DataFrame, output: Output, options
     writer = rows.write.format(output.format).options(**options).mode("error")
     (writer.partitionBy(*output.partition_by) if output.partition_by else writer).save(aside)
     lines, moved = [], []
-    for file in storage.files(aside):
-        place, _, name = file.name.rpartition("/")
-        if name.startswith(("_", ".")):
-            continue
-        # each file has a name that no other file of the output has, as in Spark's sink
-        unique = f"{place}/{_JOB_ID.sub(str(uuid4()), name, count=1)}".lstrip("/")
-        storage.move(f"{aside}/{file.name}", f"{folder}/{unique}")
-        moved.append(f"{folder}/{unique}")
-        lines.append(_line(moved[-1], file.size, file.modified))
-    storage.remove(aside)
+    try:
+        for file in storage.files(aside):
+            place, _, name = file.name.rpartition("/")
+            if name.startswith(("_", ".")):
+                continue
+            # each file has a name that no other file of the output has, as in Spark's sink
+            unique = f"{place}/{_JOB_ID.sub(str(uuid4()), name, count=1)}".lstrip("/")
+            moved.append(f"{folder}/{unique}")
+            storage.move(f"{aside}/{file.name}", moved[-1])
+            lines.append(_line(moved[-1], file.size, file.modified))
+        storage.remove(aside)
+        _check_shared(folder, number, rows, lines)
+    except BaseException:
+        _remove(moved)
+        raise
     interval, deletes = int(session.conf.get(_INTERVAL) or 10), session.conf.get(_DELETION) != "false"
+    # after an error the entry can be there, and then lists the files
     if not _add_entry(f"{folder}/{SINK_LOG}", number, lines, interval, deletes=deletes):
-        for path in moved:
-            Path(path).unlink()
+        _remove(moved)
+
+
+def _check_shared(folder: str, number: int, rows: DataFrame, lines: Sequence[str]) -> None:
+    """Raises: OSError if executors have written the rows of a batch to folders of other machines."""
+    if not lines and not rows.isEmpty():
+        raise OSError(f"the files of batch {number} are not in {folder}: do the executors share this folder?")
+
+
+def _remove(paths: Sequence[str]) -> None:
+    for path in paths:
+        Path(path).unlink(missing_ok=True)
 
 
 def _line(path: str, size: int, modified: int) -> str:
@@ -124,7 +140,8 @@ def _create(path: Path, text: str) -> bool:
             os.fsync(file.fileno())
         path.hardlink_to(aside)
     except FileExistsError:
-        return False
+        # a network file system can lose its answer, and repeat the request
+        return path.read_text("utf-8") == text
     finally:
         aside.unlink(missing_ok=True)
     return True

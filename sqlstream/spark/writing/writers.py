@@ -74,7 +74,7 @@ def _check_driver(target: SinkTarget, database: JdbcDatabase) -> None:
     except UnmappedOptionError as error:
         why = database.redact(f"a driver in Python connects to {database.dialect.title} there: {error}")
         finding = Finding("unsupported-target", what, why, error.fix, target.model.location_of("sink"))
-        raise FindingsError([finding]) from error
+        raise FindingsError([finding]) from None  # the cause may have a password
 
 
 def jdbc_database(output: Output, table: str, session: SparkSession, secrets: Secrets) -> JdbcDatabase | None:

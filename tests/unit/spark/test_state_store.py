@@ -55,9 +55,9 @@ def test_the_limit_on_a_local_master(spark: dict[str, str], megabytes: int) -> N
         ({"spark.driver.memory": "64g", "spark.driver.memoryOverhead": "2g"}, 512, True),
         ({"spark.executor.memory": "16384MB"}, 819, True),
         ({"spark.executor.memoryOverhead": "600m"}, 300, False),
-        ({"spark.executor.memoryOverheadFactor": "0.4"}, 192, False),
-        ({"spark.kubernetes.memoryOverheadFactor": "0.4"}, 192, False),
-        ({"spark.executor.minMemoryOverhead": "400m"}, 192, False),
+        ({"spark.executor.memoryOverheadFactor": "0.4"}, 205, False),
+        ({"spark.kubernetes.memoryOverheadFactor": "0.5", "spark.executor.memory": "4g"}, 1024, False),
+        ({"spark.executor.minMemoryOverhead": "2g"}, 1024, False),
     ],
 )
 def test_the_limit_on_a_cluster(spark: dict[str, str], megabytes: int, has_more: bool) -> None:

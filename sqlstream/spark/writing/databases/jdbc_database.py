@@ -73,7 +73,7 @@ class JdbcDatabase:
             try:
                 return open_connection(self.dialect, read_login(self.dialect, self.options))
             except UnmappedOptionError as error:
-                raise self._error(f"{error}; {error.fix}", "") from error
+                raise self._error(f"{error}; {error.fix}", "") from None
         return _JavaConnection(self._open_java())
 
     def _open_java(self) -> Any:

@@ -176,7 +176,7 @@ def _connected(login: Login) -> socket.socket:
     try:
         found = socket.create_connection((login.host, login.port), login.connect_seconds)
     except OSError as error:
-        raise DriverError(f"Connection to {login.host}:{login.port} refused: {error}", UNREACHED) from None
+        raise DriverError(f"cannot connect to {login.host}:{login.port}: {error}", UNREACHED) from None
     found.settimeout(login.read_seconds)
     if login.keep_alive:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -220,7 +220,8 @@ class _MysqlConnection:
         self._dialect = dialect
         self._errors: tuple[type[Exception], ...] = (pymysql.MySQLError, OSError, RuntimeError)
         self._is_open = False
-        context = None if login.tls in _LOOSE else _tls_context(login)
+        may_be_plain = login.tls in _LOOSE
+        context = None if may_be_plain else _tls_context(login)
         with self._reported():
             self._connection: Any = pymysql.connect(
                 host=login.host,
@@ -236,6 +237,9 @@ class _MysqlConnection:
                 write_timeout=login.read_seconds,
                 ssl=context,
                 ssl_disabled=login.tls is Tls.OFF,
+                # as JDBC drivers, which send no password that others could read
+                auth_plugin_map=dict.fromkeys(_CLEAR, _RefusedPlugin) if may_be_plain else None,
+                server_public_key=_NO_KEY if may_be_plain and not login.fetches_key else None,
             )
         try:
             for statement in login.session:
@@ -250,6 +254,11 @@ class _MysqlConnection:
             yield
         except self._errors as error:
             raise _mysql_error(error) from None
+        except ValueError as error:
+            if "key" not in str(error).lower() and "PEM" not in str(error):
+                raise
+            why = "it asks for the password without TLS, which needs `sslMode` with TLS, or `allowPublicKeyRetrieval`"
+            raise DriverError(why, _REFUSED) from None
 
     def begin(self) -> None:
         with self._reported():
@@ -293,6 +302,28 @@ class _MysqlConnection:
         with suppress(*self._errors):  # a closed connection rolls back
             self._connection.close()
 
+
+_CLEAR = ("mysql_clear_password", "dialog")
+"""The ways to log in that send the password as it is."""
+
+_NO_KEY = b"none"
+"""A key of a server with which nothing can be encrypted. Without one, PyMySQL asks the server for its key."""
+
+
+class _RefusedPlugin:
+    """A way to log in for which a server asks, and that needs TLS."""
+
+    def __init__(self, connection: object) -> None:
+        del connection
+
+    def authenticate(self, packet: object) -> None:
+        """Raises: DriverError."""
+        del packet
+        raise DriverError("it asks for the password in clear, which needs `sslMode` with TLS", _REFUSED)
+
+
+_REFUSED = "28000"
+"""The SQLSTATE of a refused login."""
 
 _NO_LIMIT_SECONDS = 31_536_000
 """The longest time limit of PyMySQL, a year: without a limit it would use ten seconds."""

@@ -83,7 +83,7 @@ export class Store {
       if (isSuperseded()) return;
       this.overview = overview;
       this.error = null;
-      if (overview.time < this.followedSince) this.load(); // what changed in between is in neither
+      if (overview.time < this.followedSince) return this.load(); // neither it nor the stream has what changed in between
       for (const change of this.waiting.splice(0)) this.#merge(change);
       this.#tell({ all: true });
       const project = await get("project", { target: this.target }); // the table does not wait for it
