@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,3 +79,17 @@ def connector_jars(*names: str) -> str:
         assert release is not None
         paths += [str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None)) for jar in jars_of(release)]
     return ",".join(paths)
+
+
+def kill_in_turns(process: subprocess.Popen[str], server: ConnectServer, number: int) -> None:
+    """Ends a run as `kill -9` does, if `number` is odd. Otherwise ends the server, after which the run must end with code
+    1, and starts it again.
+    """
+    if number % 2:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return
+    server.kill()
+    printed, _ = process.communicate()
+    assert process.returncode == 1, printed
+    server.start()

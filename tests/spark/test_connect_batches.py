@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sys
 import venv
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sqlstream.state.runs.events import Status
-from tests.services.connect_server import ConnectServer, start_connect
+from tests.services.connect_server import ConnectServer, kill_in_turns, start_connect
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
@@ -231,13 +230,7 @@ def test_files_that_grow(
             process = folder.command("run", "--log-format", "json")
             for _ in range(order.randint(1, 4)):
                 wait_for(process, '"event": "batch"')
-            if number % 2:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-            else:
-                server.kill()
-                process.communicate()
-                server.start()
+            kill_in_turns(process, server, number)
         add(1)
         far = folder.run().results
     finally:

@@ -7,27 +7,22 @@ import os
 import random
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.project.databases.logins import PYTHON_DRIVERS
-from tests.services.connect_server import ConnectServer, connector_jars, start_connect
-from tests.services.database_server import PASSWORD, DatabaseServer
+from tests.services.connect_server import ConnectServer, connector_jars, kill_in_turns, start_connect
+from tests.services.database_server import PASSWORD
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for
+from tests.support.database_shop import ENV, TOTALS, Shop, check_update_mode, database_shop, drivers, servers
 from tests.support.keyed_changes import keyed_changes
 
 pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
 pytest.importorskip("pg8000", reason="databases over Spark Connect need the extra `databases`")
 
 KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
-ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
-TOTALS = (
-    "{{ config(sink='db', output_mode='update', unique_key='kind') }}\n"
-    "select kind, count(*) as orders, cast(sum(amount) as int) as amount from {{ source('shop', 'orders') }} group by kind"
-)
 
 
 @pytest.fixture(scope="module")
@@ -37,42 +32,6 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]
     started = start_connect(tmp_path_factory.mktemp("connect"), spark__jars=jars)
     yield started
     started.stop()
-
-
-@dataclass(frozen=True)
-class Shop:
-    """A project on a Spark Connect server whose sink `db` writes to a database."""
-
-    project: ProjectFolder
-    database: DatabaseServer
-
-    def run(self, *models: str) -> bool:
-        """Runs models, and returns whether all succeeded. A failed run prints why."""
-        outcome = self.project.run(*models, env=ENV)
-        for result in outcome.results:
-            if result.finding is not None:
-                print(result.finding)
-        return outcome.succeeded
-
-    @property
-    def is_postgres(self) -> bool:
-        """Whether the database is PostgreSQL."""
-        return "postgres" in self.database.url
-
-    def finding(self, model: str) -> Finding:
-        """Runs a model, and returns why it failed."""
-        finding = self.project.result(model, env=ENV).finding
-        assert finding is not None
-        return finding
-
-    def rows(self, table: str, columns: str = "*") -> list[list[str]]:
-        """Returns the sorted rows of a table as text."""
-        return sorted(self.database.run(f"select {columns} from {table}"))
-
-    def tables(self) -> list[str]:
-        """Returns the names of all tables."""
-        found = "select table_name from information_schema.tables where table_schema in ('public', 'shop')"
-        return sorted(name for (name,) in self.database.run(found))
 
 
 def write_target(folder: ProjectFolder, address: str, more: str = "") -> None:
@@ -87,36 +46,16 @@ def write_target(folder: ProjectFolder, address: str, more: str = "") -> None:
 
 @pytest.fixture
 def shop(request: pytest.FixtureRequest, orders: ProjectFolder, connect: ConnectServer) -> Shop:
-    """Two files of orders, and a database without tables: the parameter, or PostgreSQL. `mysql` is MariaDB's server with
-    the options of MySQL's driver.
-    """
-    name = getattr(request, "param", "postgres")
-    server: DatabaseServer = request.getfixturevalue("postgres" if name == "postgres" else "mariadb")
+    """Two files of orders on the server, and a database without tables."""
     write_target(orders, connect.address)
-    orders.write({"models/_db.yml": "sinks:\n" + server.sink("db", "mysql" if name == "mysql" else "")})
-    return Shop(orders, server)
-
-
-servers = pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)
+    return database_shop(request, orders)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shop", ["postgres", "mariadb", "mysql"], indirect=True)
+@drivers
 def test_update_mode_replaces_the_row_of_a_key(shop: Shop) -> None:
     """The table has one row for each group, also after a restart, and a repeated batch changes nothing."""
-    shop.project.write({"models/totals.sql": TOTALS})
-    assert shop.run("totals")
-    assert shop.rows("totals") == [["a", "6", "12"], ["b", "4", "8"]]
-
-    (shop.project.root / "store/queries/totals/v1/checkpoint/commits/1").unlink()
-    shop.database.run("update totals set orders = -1 where kind = 'a'")
-    assert shop.run("totals")
-    assert shop.rows("totals") == [["a", "-1", "12"], ["b", "4", "8"]]
-
-    shop.project.rows("in/orders/2.json", order_rows(2, 1), modified=2)
-    assert shop.run("totals")
-    assert shop.rows("totals") == [["a", "7", "12"], ["b", "4", "8"]]
-    assert shop.tables() == ["_sqlstream_batches", "totals"]
+    check_update_mode(shop)
 
 
 @pytest.mark.slow
@@ -141,7 +80,7 @@ def test_batches_append_delete_and_replace(shop: Shop) -> None:
             "1.25BD as exact, timestamp'1969-12-31 23:59:59.5Z' as ts, timestamp_ntz'2024-01-02 03:04:05' as ntz, "
             "date'2024-01-02' as day, X'00ff' as bytes, named_struct('a', 1) as fields "
             "from {{ source('shop', 'orders') }} where id = 0",
-            "models/_wrong.yml": "sinks:\n" + shop.database.sink("wrong").replace("{{ model.name }}", "wrong"),
+            "models/_wrong.yml": "sinks:\n" + shop.server.sink("wrong").replace("{{ model.name }}", "wrong"),
             "seeds/names.csv": "kind,name\na,first\n",
         }
     )
@@ -204,17 +143,17 @@ def test_errors_say_what_the_database_reports(shop: Shop) -> None:
     assert "two rows of one batch have the same value of the unique_key `kind`" in wrong.why
 
     limit = "add constraint few check (orders < 4)"
-    shop.database.run("create table totals (kind varchar(9) primary key, orders bigint, amount int)")
-    shop.database.run(f"alter table totals {limit}")
+    shop.server.run("create table totals (kind varchar(9) primary key, orders bigint, amount int)")
+    shop.server.run(f"alter table totals {limit}")
     refused = shop.finding("totals")
     assert f"{'PostgreSQL' if shop.is_postgres else 'MariaDB'} at 127.0.0.1" in refused.why
     assert "few" in refused.why
     assert f"[SQLSTATE {'23514' if shop.is_postgres else '23000, error 4025'}]" in refused.why
 
-    shop.database.run("alter table totals drop column amount")
+    shop.server.run("alter table totals drop column amount")
     with pytest.raises(FindingsError) as unfit:
         shop.project.run("totals", env=ENV)
-    shop.database.run("drop table totals")
+    shop.server.run("drop table totals")
     with pytest.raises(FindingsError) as login:
         shop.project.run("totals", env={"SQLSTREAM_SECRET_DATABASE": "canary-4711-wrong"})
     findings = [wrong, refused, *unfit.value.findings, *login.value.findings]
@@ -238,8 +177,8 @@ def test_a_static_table_of_a_database_in_many_runs(shop: Shop, monkeypatch: pyte
             "join {{ source('shop_db', 'rates') }} using (kind)",
         }
     )
-    shop.database.run("create table rates (kind varchar(9), rate int)")
-    shop.database.run("insert into rates values ('a', 1), ('b', 2)")
+    shop.server.run("create table rates (kind varchar(9), rate int)")
+    shop.server.run("insert into rates values ('a', 1), ('b', 2)")
     for number in range(2, 5):
         shop.project.rows(f"in/orders/{number}.json", order_rows(number), modified=number)
         assert shop.run("priced")
@@ -258,10 +197,10 @@ def test_a_restarted_database(shop: Shop) -> None:
     shop.project.rows("in/orders/2.json", order_rows(2), modified=2)
     process = shop.project.command("run", "--log-format", "json", env=ENV)
     wait_for(process, '"event": "batch"')
-    shop.database.process.stop(signal.SIGKILL)
+    shop.server.process.stop(signal.SIGKILL)
     shop.project.rows("in/orders/3.json", order_rows(3), modified=3)
     wait_for(process, '"event": "query_restarting"')
-    shop.database.restart()
+    shop.server.restart()
     wait_for(process, '"event": "batch"')
     process.send_signal(signal.SIGTERM)
     process.communicate()
@@ -276,7 +215,7 @@ def test_leftover_staging_tables_are_dropped(shop: Shop) -> None:
     assert shop.run("totals")
     query = json.loads((shop.project.root / "store/queries/totals/v1/checkpoint/metadata").read_text())["id"]
     left, other = (f"_sqlstream_{name.replace('-', '')}_0123abcd" for name in (query, "0" * 32))
-    shop.database.run(f"create table {left} (n int); create table {left}_beside (n int); create table {other} (n int)")
+    shop.server.run(f"create table {left} (n int); create table {left}_beside (n int); create table {other} (n int)")
     shop.project.rows("in/orders/2.json", order_rows(2, 1), modified=2)
     assert shop.run("totals")
 
@@ -343,14 +282,7 @@ def test_kills_leave_exact_tables(shop: Shop, tmp_path_factory: pytest.TempPathF
             process = shop.project.command("run", "--log-format", "json", env=ENV)
             for _ in range(order.randint(1, 4)):
                 wait_for(process, '"event": "batch"')
-            if number % 2:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-            else:
-                server.kill()
-                printed, _ = process.communicate()
-                assert process.returncode == 1, printed
-                server.start()
+            kill_in_turns(process, server, number)
         assert shop.run()
     finally:
         server.stop()

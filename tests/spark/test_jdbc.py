@@ -5,80 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from dataclasses import dataclass
 
 import pytest
 
-from sqlstream.errors import Finding, FindingsError
+from sqlstream.errors import FindingsError
 from sqlstream.state.runs.events import QueryRestarting, RunEvent
 from sqlstream.state.runs.progress import BatchProgress
-from tests.services.database_server import PASSWORD, DatabaseServer
+from tests.services.database_server import PASSWORD
 from tests.spark.conftest import ProjectFolder, order_rows
-
-ENV = {"SQLSTREAM_SECRET_DATABASE": PASSWORD}
-
-TOTALS = (
-    "{{ config(sink='db', output_mode='update', unique_key='kind') }}\n"
-    "select kind, count(*) as orders, cast(sum(amount) as int) as amount from {{ source('shop', 'orders') }} group by kind"
-)
-
-
-@dataclass(frozen=True)
-class Shop:
-    """A project whose sink `db` writes to a server."""
-
-    project: ProjectFolder
-    server: DatabaseServer
-
-    def run(self, *models: str) -> bool:
-        """Runs models, and returns whether all succeeded."""
-        return self.project.run(*models, env=ENV).succeeded
-
-    def finding(self, model: str) -> Finding:
-        """Runs a model, and returns why it failed."""
-        finding = self.project.result(model, env=ENV).finding
-        assert finding is not None
-        return finding
-
-    def rows(self, table: str, columns: str = "*") -> list[list[str]]:
-        """Returns the sorted rows of a table as text."""
-        return sorted(self.server.run(f"select {columns} from {table}"))
+from tests.support.database_shop import ENV, TOTALS, Shop, check_update_mode, database_shop, drivers, servers
 
 
 @pytest.fixture
 def shop(request: pytest.FixtureRequest, orders: ProjectFolder) -> Shop:
-    """Two files of orders, and a server without tables: the parameter, or PostgreSQL. `mysql` is MariaDB's server with
-    MySQL's driver.
-    """
-    name = getattr(request, "param", "postgres")
-    server: DatabaseServer = request.getfixturevalue("postgres" if name == "postgres" else "mariadb")
-    orders.write({"models/_db.yml": "sinks:\n" + server.sink("db", "mysql" if name == "mysql" else "")})
-    return Shop(orders, server)
-
-
-servers = pytest.mark.parametrize("shop", ["postgres", "mariadb"], indirect=True)
+    """Two files of orders, and a server without tables."""
+    return database_shop(request, orders)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shop", ["postgres", "mariadb", "mysql"], indirect=True)
+@drivers
 def test_update_mode_replaces_the_row_of_a_key(shop: Shop) -> None:
     """The table has one row for each group, also after a restart, and a repeated batch changes nothing."""
-    shop.project.write({"models/totals.sql": TOTALS})
-    assert shop.run("totals")
-    assert shop.rows("totals") == [["a", "6", "12"], ["b", "4", "8"]]
-
-    (shop.project.root / "store/queries/totals/v1/checkpoint/commits/1").unlink()
-    shop.server.run("update totals set orders = -1 where kind = 'a'")
-    assert shop.run("totals")
-    assert shop.rows("totals") == [["a", "-1", "12"], ["b", "4", "8"]]
-
-    shop.project.rows("in/orders/2.json", order_rows(2, 1), modified=2)
-    assert shop.run("totals")
-    assert shop.rows("totals") == [["a", "7", "12"], ["b", "4", "8"]]
-    tables = shop.server.run(
-        "select table_name from information_schema.tables where table_schema in ('public', 'shop')"
-    )
-    assert sorted(tables) == [["_sqlstream_batches"], ["totals"]]
+    check_update_mode(shop)
 
 
 TYPED = """{{ config(sink='db', unique_key=['id', 'name']) }}

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from sqlstream.spark.jvm.launch import end_jvm
 from sqlstream.spark.storage.query_locks import LEASE_PERIOD
 from tests.services.kubernetes import ACCOUNT, SMALL, Kubernetes, kubernetes_cluster
 from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, shop_project, wait_for
+from tests.support.cluster_project import CODE, SUMS, expected_sums, orders_in, project_on, sums_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,25 +29,6 @@ pytestmark = [
 ]
 
 SECRET = "tulip4711"
-FUNCTIONS = """from pyspark.sql.functions import udf
-
-from factors import FACTOR
-
-
-@udf("int")
-def scaled(value):
-    return FACTOR * value
-"""
-SUMS = """{{ config(sink='lake', output_mode='append') }}
-select o.window.start as at, k.name, o.amount
-from (
-  select window(ts, '1 minute') as window, kind, sum(scaled(amount)) as amount
-  from (select /*+ WATERMARK(ts, '1 minute') */ * from {{ source('shop', 'orders') }})
-  group by window(ts, '1 minute'), kind
-) o join {{ ref('kinds') }} k on o.kind = k.kind
-"""
-NAMES = {"a": "Apples", "b": "Berries\n and more"}
-
 ReadParquet = Callable[[Path], list[dict[str, Any]]]
 
 
@@ -73,14 +54,7 @@ def shop(tmp_path: Path, kubernetes: Kubernetes) -> ProjectFolder:
     with a space in its name. Its storage is beside it.
     """
     shop = shop_project(tmp_path / "my shop")
-    shop.write(
-        {
-            "python/factors.py": "FACTOR = 3\n",
-            "python/functions.py": FUNCTIONS,
-            "seeds/kinds.csv": 'kind,name\na,Apples\nb,"Berries\n and more"\n',
-            "models/sums.sql": SUMS,
-        }
-    )
+    shop.write(CODE)
     sources = (shop.root / "sources.yml").read_text()
     shop.write({"sources.yml": sources.replace("in/orders", f"'{shop.root}/in/orders'")})
     set_target(shop, kubernetes)
@@ -89,18 +63,9 @@ def shop(tmp_path: Path, kubernetes: Kubernetes) -> ProjectFolder:
 
 def set_target(shop: ProjectFolder, kubernetes: Kubernetes, **settings: str) -> None:
     """Writes project.yml. `settings` are those of Spark, with `__` for dots; empty ones are left out."""
-    spark = {
-        "spark.pyspark.python": sys.executable,
-        "spark.sql.shuffle.partitions": "2",
-        **SMALL,
-        LEASE_PERIOD: "1",
-        **{name.replace("__", "."): value for name, value in settings.items()},
-    }
-    given = {name: value for name, value in spark.items() if value}
-    target = {"master": kubernetes.master, "storage": f"{shop.root.parent}/store", "spark": given}
-    shop.write(
-        {"project.yml": json.dumps({"name": "shop", "targets": {"k8s": target}, "functions": ["functions:scaled"]})}
-    )
+    changed = {name.replace("__", "."): value for name, value in settings.items()}
+    spark = {name: value for name, value in {**SMALL, LEASE_PERIOD: "1", **changed}.items() if value}
+    shop.write(project_on("k8s", kubernetes.master, f"{shop.root.parent}/store", spark))
 
 
 def add_orders(shop: ProjectFolder, *numbers: int) -> None:
@@ -109,29 +74,9 @@ def add_orders(shop: ProjectFolder, *numbers: int) -> None:
         shop.rows(f"in/orders/{number}.json", orders_in(number), modified=number)
 
 
-def orders_in(number: int) -> list[dict[str, Any]]:
-    """Returns the rows of a file."""
-    at = f"2024-01-01T{number:02}:00"
-    return [{"id": i, "ts": f"{at}:{i:02}Z", "kind": "ab"[i % 2], "amount": number + i} for i in range(20)]
-
-
-def expected_sums(files: int) -> list[tuple[str, str, int]]:
-    """Returns the sums of the windows that are closed after `files` files: a file closes those of the one before."""
-    return sorted(
-        (
-            f"2024-01-01T{number:02}:00",
-            NAMES[kind],
-            3 * sum(row["amount"] for row in orders_in(number) if row["kind"] == kind),
-        )
-        for number in range(files - 1)
-        for kind in "ab"
-    )
-
-
-def sums(shop: ProjectFolder, read_parquet: ReadParquet) -> list[tuple[str, str, int]]:
-    """Returns the sorted rows of the sink."""
-    rows = read_parquet(shop.root.parent / "store/sums")
-    return sorted((f"{row['at']:%Y-%m-%dT%H:%M}", row["name"], row["amount"]) for row in rows)
+def sums(shop: ProjectFolder, read_parquet: ReadParquet) -> list[tuple[tuple[str, str], int]]:
+    """Returns the sorted sums in the sink."""
+    return sums_of(read_parquet(shop.root.parent / "store/sums"))
 
 
 def finished(shop: ProjectFolder, *arguments: str) -> tuple[int, str]:

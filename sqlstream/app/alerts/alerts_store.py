@@ -1,7 +1,10 @@
-"""`logs/alerts.sqlite`: the open alerts of a project, and the messages that are not delivered yet.
+"""Where alerts are stored: `logs/alerts.sqlite` has the open alerts of a project, and the messages that are not yet
+delivered. Several runs of the project can use it at once. Each message belongs to one run; when that has ended, the
+next run of the same target takes the message over.
 
-Several runs of the project can use it at once. Each message belongs to one run; when that has ended, the next run of
-the same target takes the message over.
+This file of a submitted run ends with its driver. So beside its journal in the storage of the target, such a run has
+one file with the queries that it answers for and their open alerts. A later run replaces what an earlier one says about
+its queries, and removes a file whose queries are all its own.
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlstream.app.alerts.evaluation import OpenAlert
@@ -207,3 +210,39 @@ def _has_ended(owner: str, touched: float) -> bool:
     if start.startswith(machine_id()):
         return process_start(int(pid)) != start
     return time.time() - touched > FOREIGN_SECONDS
+
+
+@dataclass(frozen=True)
+class EarlierAlerts:
+    """The open alerts of earlier runs, and the queries of each of their files, by the names of the files."""
+
+    alerts: tuple[OpenAlert, ...] = ()
+    queries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def replaced_by(self, queries: Collection[str]) -> Sequence[str]:
+        """Returns the files that a run of `queries` replaces."""
+        return [name for name, known in self.queries.items() if known <= set(queries)]
+
+
+def alerts_text(queries: Iterable[str], alerts: Iterable[OpenAlert]) -> str:
+    """Returns the file of a run of `queries` with these open alerts."""
+    found = [{"model": each.model, "alert": str(each.kind), **each.as_json()} for each in alerts]
+    return f"{json.dumps({'queries': sorted(queries), 'open': found})}\n"
+
+
+def read_earlier(files: Iterable[tuple[str, str]]) -> EarlierAlerts:
+    """Returns what `files` say, pairs of a name and a text, those of the newest run last. Skips files that a killed run
+    has not written completely, or that another version of sqlstream has written.
+    """
+    alerts: dict[str, list[OpenAlert]] = {}
+    queries: dict[str, frozenset[str]] = {}
+    for name, text in files:
+        try:
+            found = json.loads(text)
+            known = frozenset(map(str, found["queries"]))
+            read = [OpenAlert.from_json(each["model"], each["alert"], each) for each in found["open"]]
+        except (KeyError, TypeError, ValueError):
+            continue
+        queries[name] = known
+        alerts |= {model: [alert for alert in read if alert.model == model] for model in sorted(known)}
+    return EarlierAlerts(tuple(alert for found in alerts.values() for alert in found), queries)

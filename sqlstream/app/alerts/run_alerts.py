@@ -6,17 +6,16 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from uuid import uuid4
 
 from sqlstream.app.alerts.alerts_sink import SinkSender, Write
-from sqlstream.app.alerts.alerts_store import ALERTS_FILE, AlertStore
+from sqlstream.app.alerts.alerts_store import ALERTS_FILE, AlertStore, EarlierAlerts, alerts_text, read_earlier
 from sqlstream.app.alerts.delivery import Change, Delivery, Outbox, OutboxTexts, Sender
 from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.app.alerts.payloads import RunNames
-from sqlstream.app.alerts.stored_alerts import alerts_text, read_earlier
 from sqlstream.app.alerts.webhook import CommandSender, WebhookSender
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.logs import LOGS_FOLDER
@@ -103,8 +102,9 @@ class AlertObserver:
 
 @dataclass
 class RunAlerts:
-    """The alerts of a run: the observer that raises them, what keeps and delivers them, and the names of the run's
-    queries and of all queries of the project.
+    """The alerts of a run: the observer that raises them, what keeps and delivers them, and the names of the queries
+    that it answers for and of all queries of the project. A submitted run has the `journal` that stores them, and the
+    `earlier` alerts in the storage.
     """
 
     observer: AlertObserver
@@ -114,7 +114,8 @@ class RunAlerts:
     store: AlertStore
     queries: frozenset[str]
     all_queries: frozenset[str]
-    _keep: Callable[[], None] = lambda: None
+    journal: StoredJournal | None = None
+    earlier: EarlierAlerts = field(default_factory=EarlierAlerts)
 
     def continue_from(self, journal: StoredJournal) -> None:
         """Continues the alerts that earlier submitted runs have left open in the storage of `journal`. Raises: OSError;
@@ -122,23 +123,23 @@ class RunAlerts:
         """
         earlier = read_earlier(journal.notes())
         alerts = [alert for alert in earlier.alerts if is_of_run(alert, self.queries, self.all_queries)]
-        queries = self.queries | {alert.model for alert in alerts}
         self.store.adopt(alerts)
         self.observer.adopt(alerts)
-
-        def save() -> None:
-            journal.keep(alerts_text(queries, self.store.open_alerts()), earlier.replaced_by(queries))
-
-        def keep() -> None:
-            if earlier.queries or self.store.open_alerts():
-                save()
-            self.outbox.call_after_changes(save)
-
-        self._keep = keep
+        self.journal, self.earlier = journal, earlier
+        self.queries |= {alert.model for alert in alerts}
 
     def keep(self) -> None:
         """Keeps the open alerts in the storage from now on, if `continue_from` was called."""
-        self._keep()
+        if self.journal is None:
+            return
+        if self.earlier.queries or self.store.open_alerts():
+            self._store()
+        self.outbox.call_after_changes(self._store)
+
+    def _store(self) -> None:
+        if self.journal is not None:
+            text = alerts_text(self.queries, self.store.open_alerts())
+            self.journal.keep(text, self.earlier.replaced_by(self.queries))
 
     def refuse(self, findings: Sequence[Finding]) -> None:
         """The run ends because of `findings`. If another run has its queries, that one keeps their alerts."""

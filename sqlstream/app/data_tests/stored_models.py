@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
@@ -258,7 +259,8 @@ class _Checker:
             rows.write.parquet(aside)
             hadoop_copy(session, aside, local)
         finally:
-            HadoopStorage(session).remove(aside)
+            with suppress(*SPARK_ERRORS):  # an error of the rows matters more
+                HadoopStorage(session).remove(aside)
 
     def _failed(self, model: CompiledModel, test: DataTest, failures: int) -> Finding:
         word = "value" if test.keys else "row"

@@ -133,12 +133,12 @@ class StoredJournal:
         while True:
             # asked before the last write, so that it has everything that was added before the end
             is_last, has_failed = self._ended.is_set(), False
-            try:
-                self._write_note()
-                self._write_new()
-            except (OSError, *SPARK_ERRORS) as error:
-                has_failed = True
-                self._complain(error)
+            for write in (self._write_note, self._write_new):
+                try:
+                    write()
+                except (OSError, *SPARK_ERRORS) as error:
+                    has_failed = True
+                    self._complain(error)
             is_complete = bool(self._stored or not self._text) and not self._lines and self._note_text is None
             if is_last and (is_complete or time.monotonic() > self._closes_at):
                 return

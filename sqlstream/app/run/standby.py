@@ -57,10 +57,11 @@ class Standby:
                 ready = self._lock_all()
             except FindingsError as error:
                 self._checks.locks.release()
-                if not _is_elsewhere(error):
+                if not _is_elsewhere(error) and not _is_away(error):
                     raise
                 has_waited = True
-                self._say("standby: another run was faster, so this one waits again")
+                if _is_elsewhere(error):
+                    self._say("standby: another run was faster, so this one waits again")
                 self._signals.sleep(LOOK_SECONDS)
                 continue
             if has_waited:
@@ -94,9 +95,9 @@ class Standby:
                     checks.runtime.session.conf.get(LEASE_PERIOD, None)  # an error if Spark has ended
                 holder = self._holder(model)
         except FindingsError as error:
-            cause, (finding, *_) = error.__cause__, error.findings
-            if finding.code != "storage-unusable" or cause is None or is_jvm_gone(cause):
+            if not _is_away(error):
                 raise
+            finding = error.findings[0]
             return f"standby: {finding.message} now, so it waits: {finding.why}"
         if holder is None:
             return None
@@ -133,7 +134,7 @@ class Standby:
             for item in sorted(ready, key=lambda item: item.query.model.unique_id):
                 with storage_problems(item.root, storage_location(checks.loaded, item.query.model), checks.secrets):
                     item.lock(checks)
-        except FindingsError:
+        except BaseException:  # also a request to stop
             for item in ready:
                 item.query.release()
             raise
@@ -143,6 +144,12 @@ class Standby:
         if text not in self._notified:
             self._notified.add(text)
             self._notify(Notice(text))
+
+
+def _is_away(error: FindingsError) -> bool:
+    """Returns whether the storage does not respond now, although Spark runs."""
+    cause = error.__cause__
+    return error.findings[0].code == "storage-unusable" and cause is not None and not is_jvm_gone(cause)
 
 
 def _is_elsewhere(error: FindingsError) -> bool:

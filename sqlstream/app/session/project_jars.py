@@ -187,12 +187,14 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
     for name, needed in used_connectors(loaded.compiled, models).items():
         release = needed.connector.release_for(minor_version_text(session.version))
         if needed.connector.loads_once and name not in FILE_SYSTEMS.values() and not _is_on_server(session, name):
+            is_driver = name in DRIVER_CLASSES
+            what = f"the JDBC driver of {needed.connector.title}" if is_driver else needed.connector.title
             package = f" --packages {release.jars[0]}" if release is not None else " with its jars"
             findings.append(
                 Finding(
                     "spark-start",
                     f"the server of target `{loaded.compiled.project.target.name}` has no connector for `{name}`",
-                    f"sessions of Spark Connect cannot add {needed.connector.title} to a server that has started",
+                    f"sessions of Spark Connect cannot add {what} to a server that has started",
                     f"start the server with it: start-connect-server.sh{package}",
                     needed.location,
                 )

@@ -62,11 +62,15 @@ def server_of(url: str) -> str:
 
 def connection_properties(dialect: Dialect, options: Mapping[str, str]) -> dict[str, str]:
     """Returns the properties of a connection: those of the user, and the dialect's for bulk writes."""
-    url = next((value for name, value in options.items() if name.lower() == "url"), "")
+    url = next((value.lower() for name, value in options.items() if name.lower() == "url"), "")
     given = {name: value for name, value in options.items() if name.lower() not in OF_SPARK}
     taken = {name.lower() for name in given}
-    added = dialect.bulk_options.items()
-    return {**{name: value for name, value in added if name.lower() not in taken and f"{name}=" not in url}, **given}
+    added = {
+        name: value
+        for name, value in dialect.bulk_options.items()
+        if name.lower() not in taken and f"{name.lower()}=" not in url
+    }
+    return {**added, **given}
 
 
 def writer_options(dialect: Dialect, options: Mapping[str, str], table: str) -> dict[str, str]:

@@ -104,6 +104,9 @@ _PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 _KERBEROS = frozenset({"keytab", "principal", "refreshkrb5config", "connectionprovider"})
 """Options with which Spark logs in, in lower case."""
 
+_LAST_PORT, _LONGEST = 65_535, 2**31 - 1
+"""The last port, and the longest time limit of JDBC drivers, in s or ms."""
+
 _USE_MASTER = "or use a target with a master, which connects through JDBC"
 
 
@@ -127,14 +130,17 @@ def read_login(dialect: Dialect, options: Mapping[str, str]) -> Login:
     found = {name.lower(): value for name, value in connection_properties(dialect, options).items()}
     found = _with_url(found, _parameters(dialect, url["query"] or ""))
     if at:
-        user, _, password = login.partition(":")
-        found = _with_url(found, {"user": unquote_plus(user), "password": unquote_plus(password)})
+        user, colon, password = login.partition(":")
+        given = {"user": unquote_plus(user)} | ({"password": unquote_plus(password)} if colon else {})
+        found = _with_url(found, given)
     server = _SERVER.fullmatch(servers)
     if server is None:
         raise UnmappedOptionError("its `url` has several servers", f"name one server; {_USE_MASTER}")
+    if int(server["port"] or 0) > _LAST_PORT:
+        raise UnmappedOptionError(f"its `url` has the port {server['port']}", f"use one up to {_LAST_PORT}")
     has_password = "password=" in (url["query"] or "").lower()
     left = _Options(dialect, found, names_are_secret=has_password)
-    user = left.take("user") or getuser()
+    user = left.take("user") or _user_of_machine()
     tls, ca = _TLS[dialect.name](left)
     connect, read = left.seconds("connectTimeout"), left.seconds("socketTimeout")
     enter = left.seconds("loginTimeout") if dialect.name == "postgresql" else None
@@ -156,6 +162,14 @@ def read_login(dialect: Dialect, options: Mapping[str, str]) -> Login:
     )
     left.check_empty()
     return result
+
+
+def _user_of_machine() -> str:
+    """Returns the user of this process, as JDBC drivers do without the option. Raises: UnmappedOptionError."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        raise UnmappedOptionError("it has no `user`", "set `user` in the options of the sink") from None
 
 
 def _decoded(dialect: Dialect, text: str) -> str:
@@ -194,11 +208,9 @@ class _Options:
     def seconds(self, name: str) -> float | None:
         """Returns a time limit, None without one. PostgreSQL's driver has them in seconds, the others in ms."""
         text = self.take(name) or "0"
-        try:
-            number = float(text)
-        except ValueError:
-            raise UnmappedOptionError(f"`{name}` is {text}", "use a number") from None
-        return (number if self.dialect.name == "postgresql" else number / 1000) or None
+        if not text.isdecimal() or int(text) > _LONGEST:
+            raise UnmappedOptionError(f"`{name}` is `{text}`", f"use a whole number up to {_LONGEST}")
+        return (int(text) if self.dialect.name == "postgresql" else int(text) / 1000) or None
 
     def check_empty(self) -> None:
         """Raises: UnmappedOptionError for an option that has not been read."""
@@ -270,10 +282,12 @@ _TLS = {"postgresql": _postgresql_tls, "mariadb": _mariadb_tls, "mysql": _mysql_
 
 
 def _session(options: _Options) -> tuple[str, ...]:
-    variables = options.take(SESSION)
-    chosen = (f"SET SESSION {variables}",) if variables else ()
     if options.dialect.name == "postgresql":
-        return chosen
+        return ()
+    variables = options.take(SESSION)
+    if ";" in variables:
+        raise UnmappedOptionError(f"`{SESSION}` has a semicolon", f"separate variables by commas; {_USE_MASTER}")
+    chosen = (f"SET SESSION {variables}",) if variables else ()
     # both JDBC drivers do so, or MySQL would cut what is too long
     return (*chosen, "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')")
 

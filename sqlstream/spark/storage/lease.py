@@ -93,13 +93,20 @@ class LeaseWatch:
         """Returns what the files say now. Raises: OSError, Spark's errors."""
         names = files.names()
         token = newest_token(names)
-        if self._known is not None and self._known[0] == token:
-            holder: Holder | None = self._known[1]  # the file never changes
-        else:
-            holder = read_holder(files.read(holder_name(token))) if token else None
-        self._known = (token, holder) if holder is not None else None
+        is_known = self._known is not None and self._known[0] == token
+        holder = self._known[1] if self._known is not None and is_known else self._read(files, token)
         at = _now()
-        return Look(token, holder, self._observer.judge(names, holder, at), at)
+        found = self._observer.judge(names, holder, at)
+        if found is Availability.FREE and is_known:
+            # on some storage the last of two creators stays, and only the first one may be dead
+            holder = self._read(files, token)
+            found = self._observer.judge(names, holder, at)
+        return Look(token, holder, found, at)
+
+    def _read(self, files: LeaseFiles, token: int) -> Holder | None:
+        holder = read_holder(files.read(holder_name(token))) if token else None
+        self._known = (token, holder) if holder is not None else None
+        return holder
 
     def start_again(self) -> None:
         """Forgets what it has seen of a run that is alive: from the next look on, the time without a sign counts."""

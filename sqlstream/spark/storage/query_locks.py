@@ -16,7 +16,7 @@ from sqlstream.location import Location
 from sqlstream.spark.jvm.connect import ConnectSessions, session_id_of
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import HadoopStorage, creates_once
-from sqlstream.spark.storage.lease import HadoopLeaseFiles, LeaseWatch, LocalLeaseFiles, lease, this_holder
+from sqlstream.spark.storage.lease import HadoopLeaseFiles, LeaseFiles, LeaseWatch, LocalLeaseFiles, lease, this_holder
 from sqlstream.spark.storage.locks import (
     HeldLock,
     KeptLock,
@@ -64,11 +64,12 @@ class QueryLocks:
     def add(self, storage: Storage, root: str, model: str, location: Location) -> None:
         """Locks the version of a query in the folder `root`. Raises: FindingsError if another process has locked it."""
         with ExitStack() as new:
-            watch = self._watches.pop(root, None)
+            watch = self._watches.get(root)
             held = query_lock(
                 storage, root, model, location, self._secrets, self._report, self.check, self.connect, watch
             )
             lock = new.enter_context(held)
+            self._watches.pop(root, None)
             with self._mutex:
                 if not self._has_ended:  # otherwise a check that nobody waits for has just ended
                     self._locks[root] = lock
@@ -80,18 +81,23 @@ class QueryLocks:
         A run with a lease counts as alive until it has given no sign of life for long enough, so call it again and
         again. Raises: FindingsError if the query may run on another server of Spark Connect; OSError, Spark's errors.
         """
-        files = _lease_files(storage, root)
-        if files is None:
-            found = file_lock_holder(Path(lock_path(root)))
+        if isinstance(storage, HadoopStorage):
+            found = self._lease_holder(root, HadoopLeaseFiles(storage.session, lease_path(root)))
         else:
-            watch = self._watches.setdefault(root, LeaseWatch())
-            look = watch.look(files)
-            if look.availability is Availability.HELD:
-                watch.start_again()
-            found = None if look.availability is Availability.FREE else look.name
+            try:
+                found = file_lock_holder(Path(lock_path(root)))
+            except NoFileLocksError:
+                found = self._lease_holder(root, LocalLeaseFiles(lease_path(root)))
         if found is None:
             _check_remote_query(storage, root, model, location, self.connect)
         return found
+
+    def _lease_holder(self, root: str, files: LeaseFiles) -> str | None:
+        watch = self._watches.setdefault(root, LeaseWatch())
+        look = watch.look(files)
+        if look.availability is Availability.HELD:
+            watch.start_again()
+        return None if look.availability is Availability.FREE else look.name
 
     def release(self) -> None:
         """Gives all locks back."""
@@ -218,17 +224,6 @@ def note_remote_query(checkpoint: str, server: str, session: SparkSession) -> No
     storage, path = storage_for(checkpoint, session)
     record = {"server": server, "session": session_id_of(session)}
     storage.write_text(remote_query_path(path.removesuffix(CHECKPOINT)), f"{json.dumps(record)}\n")
-
-
-def _lease_files(storage: Storage, root: str) -> HadoopLeaseFiles | LocalLeaseFiles | None:
-    """Returns the files of the lease of `root`, None where the file system has locks."""
-    if isinstance(storage, HadoopStorage):
-        return HadoopLeaseFiles(storage.session, lease_path(root))
-    try:
-        file_lock_holder(Path(lock_path(root)))
-    except NoFileLocksError:
-        return LocalLeaseFiles(lease_path(root))
-    return None
 
 
 def _check_remote_query(

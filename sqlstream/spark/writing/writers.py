@@ -64,15 +64,13 @@ def _check_driver(target: SinkTarget, database: JdbcDatabase) -> None:
     driver = PYTHON_DRIVERS[database.dialect.name]
     what = f"`{target.model.name}` cannot write to sink `{target.output.sink}` over Spark Connect"
     if find_spec(driver) is None:
-        why = (
-            f"a driver in Python connects to {database.dialect.title} there, and the package {driver} is not installed"
-        )
+        why = f"a driver in Python connects to {database.dialect.title}, and its package {driver} is not installed here"
         fix = "install the extra `databases`, for example `pip install 'sqlstream[databases]'`"
         raise FindingsError([Finding("missing-package", what, why, fix, target.model.location_of("sink"))])
     try:
         read_login(database.dialect, database.options)
     except UnmappedOptionError as error:
-        why = database.redact(f"a driver in Python connects to {database.dialect.title} there: {error}")
+        why = database.redact(f"a driver in Python connects to {database.dialect.title}: {error}")
         finding = Finding("unsupported-target", what, why, error.fix, target.model.location_of("sink"))
         raise FindingsError([finding]) from None  # the cause may have a password
 

@@ -128,9 +128,13 @@ def test_who_logs_in() -> None:
         (POSTGRESQL, {"driver": "software.amazon.jdbc.Driver"}, "`driver` names another class"),
         (MARIADB, {"useSsl": "true", "sslMode": "disable"}, "`useSsl` and `sslMode` are both set"),
         (f"{MARIADB}?password=abc&defSECRET", {"password": "abc"}, "does not support an option in its `url`"),
+        (MARIADB, {"connectTimeout": "-1"}, "`connectTimeout` is `-1`; use a whole number"),
+        (f"{MARIADB}:99999", {}, "its `url` has the port 99999"),
+        (MARIADB, {"sessionVariables": "a=1;b=2"}, "`sessionVariables` has a semicolon"),
+        (POSTGRESQL, {"sessionVariables": "a=1"}, "does not support the option sessionvariables"),
         (MARIADB, {"keytab": "shop.keytab"}, "does not support `keytab`"),
         (MARIADB, {"serverSslCert": "classpath:ca.pem"}, "`serverSslCert` is not the path of a file"),
-        (MARIADB, {"connectTimeout": "soon"}, "`connectTimeout` is soon; use a number"),
+        (MARIADB, {"connectTimeout": "soon"}, "`connectTimeout` is `soon`; use a whole number"),
         (MYSQL, {"trustCertificateKeyStoreUrl": "file:ca.jks"}, "does not support the option"),
     ],
 )
@@ -145,3 +149,12 @@ def test_options_that_tune_a_jdbc_driver_need_no_counterpart(url: str) -> None:
     tuning = {"prepareThreshold": "1"} if url is POSTGRESQL else {"cachePrepStmts": "true"}
 
     assert login(url, batchsize="100", dbtable="t", numPartitions="2", **tuning).host == "db.internal"
+
+
+def test_a_user_in_the_url_needs_no_password_there() -> None:
+    """MySQL's driver takes the password from the options then, and the defaults of sqlstream are no conflict."""
+    url = "jdbc:mysql://ada@db.internal/shop?TCPKEEPALIVE=false"
+
+    found = login(url, user="ada", password="tulip")
+
+    assert (found.user, found.password, found.keep_alive) == ("ada", "tulip", False)

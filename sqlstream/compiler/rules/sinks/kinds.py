@@ -17,7 +17,7 @@ from sqlstream.location import Location
 from sqlstream.project.configuration.trigger import TriggerFacts
 from sqlstream.project.databases.jdbc_options import dialect_of
 from sqlstream.project.databases.logins import UnmappedOptionError, read_login
-from sqlstream.project.files.paths import plain_path
+from sqlstream.project.files.paths import join, plain_path
 from sqlstream.project.files.python_files import PythonName, find_name
 from sqlstream.project.formats.formats import FORMATS, format_of
 from sqlstream.project.secret_text import SecretText
@@ -411,7 +411,7 @@ def _unfit_database(target: str, model: CompiledModel, output: Output) -> Proble
     except UnmappedOptionError as error:
         return Problem(
             what,
-            f"there, a driver in Python connects to {dialect.title}: {error}",
+            f"over Spark Connect, a driver in Python connects to {dialect.title}: {error}",
             error.fix,
             model.location_of("sink"),
         )
@@ -422,15 +422,14 @@ def _needs_java(compiled: CompiledProject, model: CompiledModel, output: Output)
     """Returns what the query of `model` does in Spark's Java process, what to do instead, and the key that asks for it.
     None if the API of Spark Connect suffices.
     """
-    quarantine, is_shared = (
-        compiled.quarantines.get(model.unique_id),
-        plain_path("/", output.path or "").startswith("/"),
-    )
+    quarantine = compiled.quarantines.get(model.unique_id)
+    path = join(compiled.project.target.storage, output.path or model.name)
+    is_shared = plain_path("/", path).startswith("/")
     adds_files = format_of(output.format).writes_files and model.streaming and not model.writes_snapshots_to(output)
     if adds_files and not is_shared and (model.also or quarantine is not None):
         what = "`fan_out: shared`" if model.also else "its quarantine"
         fix = "give the sink a path in a folder that this machine and the server share"
-        return f"with {what}, the files of each batch are added to {output.path} and listed in a log", fix, "sink"
+        return f"with {what}, the files of each batch are added to {path} and listed in a log", fix, "sink"
     if model.keeps_late_rows:
         return "it keeps late rows, which only Spark's plan of a batch shows", _NO_LATE_ROWS, "late_rows"
     return None

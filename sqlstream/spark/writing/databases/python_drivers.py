@@ -19,6 +19,9 @@ LOST = "08006"
 UNREACHED = "08001"
 """The SQLSTATE of a server that cannot be reached."""
 
+_REFUSED = "28000"
+"""The SQLSTATE of a refused login."""
+
 
 class DriverError(Exception):
     """An error of a driver or of its database. `state` is as in `DatabaseError`."""
@@ -188,6 +191,8 @@ def _postgresql_error(error: Exception) -> DriverError:
     fields = error.args[0] if error.args else ""
     if not isinstance(fields, dict):
         cause = f": {error.__cause__}" if error.__cause__ is not None else ""
+        if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+            return DriverError(f"{error}{cause}", _REFUSED)  # trying again changes no certificate
         is_lost = isinstance(error, OSError) or "network error" in str(error)
         return DriverError(f"{error}{cause}", LOST if is_lost else "")
     text = f"{fields.get('S', 'ERROR')}: {fields.get('M', '')}"
@@ -322,14 +327,12 @@ class _RefusedPlugin:
         raise DriverError("it asks for the password in clear, which needs `sslMode` with TLS", _REFUSED)
 
 
-_REFUSED = "28000"
-"""The SQLSTATE of a refused login."""
-
 _NO_LIMIT_SECONDS = 31_536_000
 """The longest time limit of PyMySQL, a year: without a limit it would use ten seconds."""
 
-_LOST_CODES = {2003: UNREACHED, 2006: LOST, 2013: LOST, 2014: LOST, 2026: UNREACHED}
-"""The errors that PyMySQL itself reports, without a SQLSTATE: the server is not reached, has gone, or has no TLS."""
+_LOST_CODES = {2003: UNREACHED, 2006: LOST, 2013: LOST, 2014: LOST, 2026: _REFUSED}
+"""The errors that PyMySQL itself reports, without a SQLSTATE: the server is not reached, has gone, or has no TLS
+that is accepted."""
 
 
 def _text(value: object) -> str | None:

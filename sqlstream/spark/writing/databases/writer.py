@@ -194,7 +194,6 @@ class DatabaseWriter:
             try:
                 connection.stage(staged, layout, staging)
                 if layout.changes:
-                    connection.drop_staging(versions)  # of an attempt that failed
                     connection.run(create_versions(layout, versions))
                 self._apply(connection, layout, batch, record, (staging, versions))
             finally:
@@ -216,6 +215,7 @@ class DatabaseWriter:
         ends = TableLayout(layout.dialect, layout.table, (column,), ())
         staging, limited = self._new_staging(batch)
         with closing(self.database.connect()) as connection:
+            self._drop_leftovers(connection, batch)
             try:
                 connection.stage(rows.selectExpr(*staged_rows(layout, None)), layout, staging)
                 connection.stage(limits.selectExpr(*staged_rows(ends, None)), ends, limited)
@@ -275,8 +275,8 @@ class DatabaseWriter:
         return next(names), next(names)
 
     def _drop_leftovers(self, connection: Connection, batch: MicroBatch) -> None:
-        """Drops the staging tables of earlier attempts of the query, before the first batch of this one. A process that
-        still applies one commits first, or can no longer do so. Raises: DatabaseError.
+        """Drops the staging tables that earlier processes of the query have left, before this one's first batch.
+        One that still applies its table commits first, or fails because the table is gone. Raises: DatabaseError.
         """
         find = self.database.dialect.tables_beside
         if find is None or batch.query_id in self._cleaned:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlstream.app.alerts.alerts_store import AlertStore
+from sqlstream.app.alerts.alerts_store import AlertStore, alerts_text, read_earlier
 from sqlstream.app.alerts.delivery import Change, Outbox, OutboxTexts
 from sqlstream.app.alerts.evaluation import AlertBook, OpenAlert, QueryRules
 from sqlstream.app.alerts.payloads import RunNames
 from sqlstream.app.alerts.run_alerts import AlertObserver, RunAlerts
-from sqlstream.app.alerts.stored_alerts import alerts_text, read_earlier
 from sqlstream.app.loading.load import Invocation
 from sqlstream.app.observe import stored_journal
 from sqlstream.app.observe.observers import Snapshot
