@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlstream.errors import FindingsError
+from sqlstream.project.formats.formats import FORMATS
 from sqlstream.state.runs.events import RunEvent
 from sqlstream.state.runs.progress import BatchProgress
 from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, wait_for
@@ -54,6 +55,25 @@ def test_file_sources_are_read(folder: ProjectFolder, written: Path, name: str, 
     assert folder.result("out").rows_in == 3
 
     assert sorted(row["name"] for row in read_parquet(folder.root / "store/out")) == ["a", "b", "c"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each.name for each in FORMATS.values() if each.counts_rows and not each.connector])
+def test_the_sinks_that_count_rows_count_all_of_them(orders: ProjectFolder, name: str) -> None:
+    """The number does not depend on the rows read, and a batch without rows has written none."""
+    sink = f"sinks: [{{name: out, format: {name}}}]\n"
+    orders.write(
+        {
+            "models/_sinks.yml": sink,
+            "models/some.sql": "{{ config(sink='out') }} select id from {{ source('shop', 'orders') }} where amount > 2",
+            "models/pairs.sql": "{{ config(sink='out') }} select id, explode(array(1, 2)) from {{ source('shop', 'orders') }}",
+            "models/none.sql": "{{ config(sink='out') }} select id from {{ source('shop', 'orders') }} where id < 0",
+        }
+    )
+
+    found = {result.model: result.rows_out for result in orders.run().results}
+
+    assert found == {"some": 4, "pairs": 20, "none": 0}
 
 
 @pytest.mark.slow

@@ -163,3 +163,7 @@ def test_messages_flow_from_kafka_to_kafka(trigger: str, folder: ProjectFolder, 
         out, _ = process.communicate(timeout=120)
 
     assert sorted(str(record.value) for record in records) == ["b'2'", "b'8'"], out
+    if "real_time" in trigger:
+        lines = (folder.root / "logs/events.jsonl").read_text().splitlines()
+        batches = [event for event in map(json.loads, lines) if event["event"] == "batch"]
+        assert [(each["rows_in"], each["rows_out"], each["dropped_records"]) for each in batches] == [(3, 2, 1)]

@@ -92,6 +92,8 @@ class Format:
     """The triggers under which Spark refuses the format."""
     is_restartable: bool = True
     """Whether Spark can start a query again on its checkpoint."""
+    counts_rows: bool = False
+    """Whether Spark reports how many rows a stream has written to it."""
     replaces_rows: bool = False
     """Whether a batch replaces the rows of the one before."""
     refuses_partition_by: frozenset[str] = NEITHER

@@ -66,6 +66,7 @@ _FORMATS = (
     Format(
         "console",
         reads=NEITHER,
+        counts_rows=True,
         options=options("numRows", takes.COUNT, "sink") | options("truncate", takes.BOOLEAN, "sink"),
         lists_all_options=True,
         replaces_rows=True,
@@ -163,6 +164,7 @@ _FORMATS = (
         ),
         address_options=("kafka.bootstrap.servers",),
         connector="kafka",
+        counts_rows=True,
         ignores_partition_by=True,
         takes_keys=True,
     ),
@@ -170,6 +172,7 @@ _FORMATS = (
     Format(
         "memory",
         reads=NEITHER,
+        counts_rows=True,
         needs_separate_query=True,
         lists_all_options=True,
         refused_triggers=_NOT_REAL_TIME,
@@ -183,6 +186,7 @@ _FORMATS = (
     Format(
         "noop",
         reads=NEITHER,
+        counts_rows=True,
         lists_all_options=True,
         refused_triggers=_NOT_REAL_TIME,
         replaces_rows=True,

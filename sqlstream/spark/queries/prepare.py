@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql.functions import col, count, count_if, lit
+from pyspark.sql.functions import col, count_if
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject, Output
 from sqlstream.compiler.rewrite.data_tests import ERRORS
@@ -170,7 +170,7 @@ def prepare_query(
         compiled,
         model,
         output,
-        _with_row_count(model, frame),
+        frame,
         identity,
         unrestartable(compiled, model),
         tuple(readers.counters),
@@ -247,11 +247,6 @@ def _grows(compiled: CompiledProject, model: CompiledModel) -> bool:
     from sqlstream.compiler.trees import state_never_shrinks  # loads sqlglot
 
     return state_never_shrinks(compiled, model)
-
-
-def _with_row_count(model: CompiledModel, frame: DataFrame) -> DataFrame:
-    can_count = model.streaming and model.config.trigger.facts.has_micro_batches
-    return frame.observe(ROWS_OUT, count(lit(1)).alias("rows")) if can_count else frame
 
 
 def _with_counts_of_both(marked: DataFrame) -> DataFrame:

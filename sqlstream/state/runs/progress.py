@@ -21,7 +21,7 @@ from sqlstream.state.ledger import SourceUse
 from sqlstream.state.sources.lag import add_lags, source_lag
 
 ROWS_OUT = "sqlstream_rows_out"
-"""The name of the observation on each terminal model. File sinks do not count the rows that they write."""
+"""The name of the observation of the rows that a query writes. Only some of Spark's sinks count them themselves."""
 
 QUARANTINED_ROWS = "quarantined"
 """The name of the count of quarantined rows in that observation."""
@@ -268,7 +268,7 @@ def read_progress(
         started_at=data["timestamp"],
         duration_ms=data.get("batchDuration") or parts.get("triggerExecution", 0),
         rows_in=total(_rows_read(source) for source in data["sources"]),
-        rows_out=(observed.get(ROWS_OUT) or {}).get("rows"),
+        rows_out=_rows_out(data, observed),
         watermark=None if times.get("watermark") == BEFORE_WATERMARK else times.get("watermark"),
         oldest_event=times.get("min"),
         newest_event=times.get("max"),
@@ -285,6 +285,13 @@ def read_progress(
         new_fields=_new_fields(observed),
         new_types=_new_types(observed),
     )
+
+
+def _rows_out(data: Mapping[str, Any], observed: Mapping[str, Any]) -> int | None:
+    """Returns the rows that the query has written: those observed, or those that the sink has counted."""
+    counted: int | None = (data.get("sink") or {}).get("numOutputRows", -1)
+    found: int | None = (observed.get(ROWS_OUT) or {}).get("rows", counted)
+    return None if found == -1 else found
 
 
 def data_tests_in(observed: Mapping[str, Any]) -> dict[str, TestCount]:

@@ -62,6 +62,20 @@ def test_a_batch_over_the_rate_source() -> None:
     assert (progress.batch_id, progress.rows_in, progress.rows_out) == (1, 5, 5)
 
 
+@pytest.mark.parametrize(
+    ("observed", "counted", "rows"), [(4, -1, 4), (4, 9, 4), (None, 9, 9), (None, 0, 0), (None, -1, None)]
+)
+def test_the_rows_out_are_those_observed_or_counted_by_the_sink(
+    observed: int | None, counted: int, rows: int | None
+) -> None:
+    """Spark reports -1 for a sink that does not count."""
+    metrics = {} if observed is None else {"sqlstream_rows_out": {"rows": observed}}
+
+    progress = read({**recorded("rate"), "observedMetrics": metrics, "sink": {"numOutputRows": counted}})
+
+    assert progress.rows_out == rows
+
+
 def test_rows_of_a_removed_reader_are_unknown() -> None:
     """With `where false` over files, the offsets advance, but no rows are counted."""
     progress = read(recorded("reader_dropped"))
