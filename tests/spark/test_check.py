@@ -150,6 +150,9 @@ def test_a_check_plans_a_batch(orders: ProjectFolder) -> None:
             "models/keyed.sql": f"{{{{ config(sink='nowhere') }}}}\n{joined} (a.id = b.id) = true",
             "models/collated.sql": f"{config}with g as (select collate(kind, 'UTF8_LCASE') as kind {READS}) {grouped}",
             "models/bytes.sql": f"{config}with g as (select collate(kind, 'UTF8_BINARY') as kind {READS}) {grouped}",
+            "models/renamed.sql": "{{ config(sink='nowhere') }}\n"
+            f"with o as (select /*+ WATERMARK(ts, '1 hour') */ id, ts, ts as again {READS}) "
+            "select o.ts, o.again as other from o join o as p on o.id = p.id",
             "models/crossed.py": "def model(sqlstream, spark):\n"
             "    sqlstream.config(sink='nowhere')\n"
             "    orders = sqlstream.source('shop', 'orders')\n"
@@ -163,6 +166,7 @@ def test_a_check_plans_a_batch(orders: ProjectFolder) -> None:
         ("models/coalesced.sql", "join-without-key"),
         ("models/collated.sql", "type-mismatch"),
         ("models/crossed.py", "join-without-key"),
+        ("models/renamed.sql", "several-event-times"),
     }
 
 

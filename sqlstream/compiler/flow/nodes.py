@@ -197,7 +197,7 @@ class Aggregate(Node):
 class Join(Node):
     """A join of two children: `kind` is inner, left, right, full, left semi, left anti, cross or asof.
 
-    `time_in_keys` means that a column with a watermark is one of the equality keys. `bounded` are the sides (`left`,
+    `time_keys` are the columns with a watermark among the equality keys. `bounded` are the sides (`left`,
     `right`) whose rows Spark can drop by the other side's watermark, because a condition limits how old they are
     compared to the other side's event time. `has_equality` means that columns of both sides must be equal. Each is None
     if it is unknown. `names` are those of the relations before and after JOIN. `hints` describe the condition, and
@@ -207,7 +207,7 @@ class Join(Node):
 
     kind: str
     names: tuple[str, str]
-    time_in_keys: bool | None
+    time_keys: tuple[Column, ...] | None
     bounded: frozenset[str] | None
     has_equality: bool | None
     hints: Hints = Hints()

@@ -28,6 +28,8 @@ _CONTEXT_POSITION = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==")
 _ANALYSIS_POSITION = re.compile(r";? ?line \d+ pos \d+;?$")
 _SUGGESTION = re.compile(r"\s*Did you mean one of the following\?.*$")
 _ADVICE = re.compile(r" Verify the spelling and correctness of .*$")
+_WATERMARK = re.compile(r"#\d+L?-T\d+ms")
+"""Spark's number and delay of a column with a watermark."""
 _QUOTED_NAME = re.compile(r"`([^`]+)`")
 _JAVA_CLASSES = re.compile(r"^:?\s*(?:[\w.$]+(?:Exception|Error): )+")
 _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ")
@@ -43,6 +45,14 @@ _FRAME = re.compile(r'(?m)^\s*File "(.+)", line (\d+), in (\S+)$')
 _JAVA_NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace:|Driver stacktrace:|==)")
 
 OTHER_RUN_FIX = "another run has the same query: stop one of them, and run again"
+
+SEVERAL_EVENT_TIMES = ("MULTIPLE_EVENT_TIME_COLUMNS", "More than one event time columns are available")
+"""The condition of Spark 4.3, and the message of Spark 4.1, which has none."""
+
+ONE_EVENT_TIME_FIX = (
+    "leave out all but one of these columns, or make the others plain times below, for example "
+    "ts + interval 0 seconds as ts"
+)
 
 LOST_IN_KAFKA = "KAFKA_DATA_LOSS"
 """The start of the conditions about records that a topic no longer has (`KafkaExceptions` of Spark's Kafka source)."""
@@ -65,6 +75,7 @@ FIXES = {
         "which skips what cannot be read of such files; then run again",
     ),
     "FIELD_NOT_FOUND": "the fields are {fields}",
+    SEVERAL_EVENT_TIMES[0]: ONE_EVENT_TIME_FIX,
     "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING": "remove the OVER clause: a stream never has all "
     "of its rows; aggregate with GROUP BY window(event_time, '10 minutes') instead",
     "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY": "compare the bytes of the text: group, join or deduplicate "
@@ -91,6 +102,7 @@ FIXES_BY_MESSAGE = {
     },
     "Stream-stream join without equality predicate": "add a condition such as a.id = b.id to each join of two streams",
     "should not take Cross as the JoinType": "use JOIN with a condition such as on a.id = b.id instead of CROSS JOIN",
+    SEVERAL_EVENT_TIMES[1]: ONE_EVENT_TIME_FIX,
     "Sorting is not supported": "remove ORDER BY: the rows of a stream have no order, and only an aggregation with "
     "output_mode='complete' is written whole and can be sorted",
     "Limits are not supported": "remove LIMIT, or use output_mode='append' or 'complete'",
@@ -236,7 +248,7 @@ def _first_sentences(text: str) -> str:
             break
         kept.append(line.strip())
     text = " ".join(kept)
-    for pattern in (_SQLSTATE, _CONDITION, _PARSE_POSITION, _ANALYSIS_POSITION, _SUGGESTION, _ADVICE):
+    for pattern in (_SQLSTATE, _CONDITION, _PARSE_POSITION, _ANALYSIS_POSITION, _SUGGESTION, _ADVICE, _WATERMARK):
         text = pattern.sub("", text).strip()
     return text.rstrip(";.")
 

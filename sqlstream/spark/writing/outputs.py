@@ -19,7 +19,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.formats.formats import format_of
 from sqlstream.project.formats.kept_values import VALUE_SETTINGS
 from sqlstream.project.types.data_types import DataType, Struct, read_json_schema
-from sqlstream.spark.jvm.errors import error_finding
+from sqlstream.spark.jvm.errors import SEVERAL_EVENT_TIMES, error_finding
 from sqlstream.spark.jvm.gateway import (
     SPARK_ERRORS,
     causes_of,
@@ -51,6 +51,7 @@ _CODES = {
     "Stream-stream join without equality predicate": "join-without-key",
     "should not take Cross as the JoinType": "join-without-key",
     "Redefining watermark is disallowed": "second-watermark",
+    **dict.fromkeys(SEVERAL_EVENT_TIMES, "several-event-times"),
     "STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY": "type-mismatch",
 }
 """The codes of the compiler's rules for what Spark's planner refuses, by its condition or a part of its message."""

@@ -46,9 +46,9 @@ from sqlstream.compiler.flow.operators.joins import (
     condition_problems,
     conjuncts,
     has_equality,
-    has_time_key,
     hints_of,
     join_kind,
+    time_keys,
     using_problems,
 )
 from sqlstream.compiler.flow.operators.pivots import Pivots
@@ -235,7 +235,7 @@ class FromReader:
             part=self.expressions.text.part(join, both),
             kind=kind,
             names=(_name(left, "left"), _name(right, "right")),
-            time_in_keys=has_time_key(condition, using, sides),
+            time_keys=time_keys(condition, using, sides),
             bounded=bounded_sides(condition, sides),
             has_equality=has_equality(condition, using, sides),
             hints=hints_of(condition),

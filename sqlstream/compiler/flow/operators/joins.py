@@ -117,17 +117,17 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
         yield condition
 
 
-def has_time_key(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> bool | None:
-    """Returns whether a column with a watermark is in an equality of both sides; None if it is unknown."""
+def time_keys(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> tuple[Column, ...] | None:
+    """Returns the columns with a watermark in equalities of both sides; None if they are unknown."""
     if not sides.known:
         return None
     merged = [scope.resolve((name,)) for name in using for scope in (sides.left, sides.right)]
-    if any(isinstance(item, ResolvedName) and item.column.event_time for item in merged):
-        return True
     # not `<=>`, which compares expressions of the columns
     equal = [part for part in conjuncts(condition) if isinstance(part, exp.EQ) and _crosses(part, sides)]
     pairs = [sides.of(operand) for part in equal for operand in (part.this, part.expression)]
-    return any(found is not None and found[1].event_time for found in pairs)
+    columns = [item.column for item in merged if isinstance(item, ResolvedName)]
+    columns += [found[1] for found in pairs if found is not None]
+    return tuple(column for column in columns if column.event_time is not None)
 
 
 def has_equality(condition: exp.Expr | None, using: Sequence[str], sides: Sides) -> bool | None:

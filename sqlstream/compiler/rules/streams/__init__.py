@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from sqlstream.compiler.rules.query import Query, QueryRule
 from sqlstream.compiler.rules.rule import QueryProblem, rules_of
-from sqlstream.compiler.rules.streams import aggregations, joins, operators, state, triggers, watermarks
+from sqlstream.compiler.rules.streams import aggregations, event_times, joins, operators, state, triggers, watermarks
 from sqlstream.errors import Severity
 
-QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, operators, joins, aggregations, triggers)
+QUERY_RULES: tuple[QueryRule, ...] = rules_of(watermarks, event_times, operators, joins, aggregations, triggers)
 """The rules on streaming queries that Spark refuses or runs wrongly: Spark 4.3's `UnsupportedOperationChecker`, at the
 locations of the models' own SQL. Each reports nothing if not all operators are known.
 """

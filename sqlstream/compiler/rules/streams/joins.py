@@ -90,7 +90,7 @@ def equalities(query: Query) -> Problems:
 def outer_joins(_: Query, node: Join) -> Problems:
     """An outer join of two streams needs watermarks and a time bound to know when a row can no longer match."""
     kept = KEPT.get(node.kind)
-    if kept is None or not is_stream_join(node) or node.time_in_keys is not False or node.bounded is None:
+    if kept is None or not is_stream_join(node) or node.time_keys != () or node.bounded is None:
         return
     if not node.bounded.isdisjoint(SIDES[side] for side in kept):
         return

@@ -65,7 +65,7 @@ def endless_joins(query: Query) -> Problems:
     """A join of streams keeps each row until the other side's watermark shows that it can no longer match."""
     unclear = query.below(lambda hints: hints.may_bound)
     for node in filter(is_stream_join, query.all(Join)):
-        if node.bounded is None or node.time_in_keys is not False:
+        if node.bounded is None or node.time_keys != ():
             continue
         endless = [side for side, name in enumerate(SIDES) if name not in node.bounded]
         # A condition above an outer join stays there, and adds no bound to it.
