@@ -158,6 +158,31 @@ def test_unbounded_state_gives_a_warning(tmp_path: Path, mode: str, sql: str, gr
     assert [item.split()[1] for item in found] == (["unbounded-state"] if grows else [])
 
 
+WINDOWED = f"(select id, window(ts, '1 hour') as w from {MARKED})"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "bound"),
+    [
+        (MARKED, MARKED, "b.ts <= a.ts + interval 1 hour and a.ts <= b.ts + interval 1 hour"),
+        (WINDOWED, WINDOWED, "a.w = b.w"),
+        (WINDOWED, MARKED, "a.w = b.w, where a subquery over `b` has window(ts, ...) as w"),
+        (MARKED, WINDOWED, "b.w = a.w, where a subquery over `a` has window(ts, ...) as w"),
+        (f"(select id, window(ts, '1 hour') as w, ts from {MARKED})", MARKED, "b.ts <= a.ts + interval 1 hour"),
+    ],
+)
+def test_the_fix_of_an_endless_join_bounds_its_state(tmp_path: Path, left: str, right: str, bound: str) -> None:
+    """Spark bounds the state by plain times or by equal windows, and a project that follows the fix has no warning."""
+    sql = f"{SINK % 'append'}select a.id from {left} a join {right} b on a.id = b.id"
+    advice(tmp_path, {"models/asked.sql": sql})
+    (fix,) = [each.fix for each in compile_models(ProjectRequest(tmp_path)).findings if each.code == "unbounded-state"]
+    assert f"add to the join condition: {bound}" in fix
+    condition = fix.partition("join condition: ")[2].partition(";")[0].partition(", where")[0]
+    sides = [WINDOWED if "where" in bound else side for side in (left, right)]
+    followed = f"{SINK % 'append'}select a.id from {sides[0]} a join {sides[1]} b on a.id = b.id and {condition}"
+    assert advice(tmp_path, {"models/asked.sql": followed}) == []
+
+
 GROWING = SINK % "update" + f"select id, count(*) as n from {ORDERS} group by id"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlstream.compiler.flow.nodes import Join, LateralJoin
 from sqlstream.compiler.flow.type_rules import TIMESTAMP
 from sqlstream.compiler.rules.query import Problems, Query, is_stream_join, operator_rule, query_rule
@@ -99,13 +101,13 @@ def outer_joins(_: Query, node: Join) -> Problems:
     what = "waits for a match" if node.kind == "left semi" else "without a match waits"
     without = [1 - side for side in kept if not has_watermark(node.children[1 - side])]
     watermark, upstream, places = sides_fix(node, without) if without else ("", "", ())
-    bounds = [f"{event_time(node, 1 - side)} <= {event_time(node, side)} + interval 1 hour" for side in kept]
+    bound = time_bound(node, kept)
     yield QueryProblem(
         node.where,
         f"{a_join(node)} of two streams has no time bound",
         f"a row of {rows} {what} until the watermark of {others} has passed it, so Spark needs that watermark "
         "and a condition on both event times",
-        f"{watermark}{', and ' if watermark else ''}add a condition such as {' and '.join(bounds)}{upstream}",
+        f"{watermark}{', and ' if watermark else ''}add a condition such as {bound}{upstream}",
         origins=places,
     )
 
@@ -116,12 +118,28 @@ def a_join(node: Join) -> str:
     return f"{article} {node.kind} join"
 
 
-def event_time(node: Join, side: int) -> str:
-    """Returns the column of one side (0, 1) for a time bound: one with a watermark, otherwise a timestamp."""
+def time_bound(node: Join, sides: Sequence[int]) -> str:
+    """Returns a condition on the age of the rows of `sides` (0, 1). Spark can compare time windows only by equality."""
+    times = [_event_time(node, side) for side in (0, 1)]
+    names = [f"{quote_identifier(name)}.{time}" for name, (time, _) in zip(node.names, times, strict=True)]
+    if any(is_window for _, is_window in times):
+        other = next((side for side, (_, is_window) in enumerate(times) if not is_window), None)
+        if other is None:
+            return " = ".join(names)
+        window, relation = times[1 - other][0], quote_identifier(node.names[other])
+        made = f"a subquery over `{node.names[other]}` has window({times[other][0]}, ...) as {window}"
+        return f"{names[1 - other]} = {relation}.{window}, where {made}"
+    return " and ".join(f"{names[1 - side]} <= {names[side]} + interval 1 hour" for side in sides)
+
+
+def _event_time(node: Join, side: int) -> tuple[str, bool]:
+    """Returns the column of one side (0, 1) for a time bound, and whether it is a time window: one with a watermark, if
+    possible no window; otherwise a timestamp.
+    """
     columns = node.children[side].columns or ()
-    found = [column.in_sql for column in columns if column.event_time]
-    found += [column.in_sql for column in columns if column.type == TIMESTAMP]
-    return f"{quote_identifier(node.names[side])}.{found[0] if found else 'event_time'}"
+    found = sorted((column for column in columns if column.event_time), key=lambda column: column.type != TIMESTAMP)
+    found += [column for column in columns if column.type == TIMESTAMP]
+    return (found[0].in_sql, found[0].type not in (TIMESTAMP, None)) if found else ("event_time", False)
 
 
 @operator_rule("join-condition", Join, static=True)

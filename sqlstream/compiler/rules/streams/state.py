@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlstream.compiler.flow.nodes import Aggregate, Deduplicate, Join, Limit, kept_state
 from sqlstream.compiler.rules.query import Problems, Query, is_stateful, is_stream_join, operator_rule, query_rule
 from sqlstream.compiler.rules.rule import QueryProblem
-from sqlstream.compiler.rules.streams.joins import SIDES, a_join, event_time
+from sqlstream.compiler.rules.streams.joins import SIDES, a_join, time_bound
 from sqlstream.compiler.rules.streams.missing_watermarks import DELAY, has_watermark, hint, sides_fix, time_key, time_of
 from sqlstream.compiler.sql.edits import Where
 from sqlstream.errors import Severity
@@ -76,8 +76,7 @@ def endless_joins(query: Query) -> Problems:
 def _endless(node: Join, sides: list[int]) -> QueryProblem:
     names = quoted_list([node.names[side] for side in sides])
     without = [side for side in (0, 1) if 1 - side in sides and not has_watermark(node.children[side])]
-    bounds = [f"{event_time(node, side)} >= {event_time(node, 1 - side)} - interval 1 hour" for side in sides]
-    fix = f"add to the join condition: {' and '.join(bounds)}"
+    fix = f"add to the join condition: {time_bound(node, sides)}"
     places: tuple[Where, ...] = ()
     if without:
         watermark, upstream, places = sides_fix(node, without)
