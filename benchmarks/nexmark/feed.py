@@ -18,14 +18,19 @@ TICK_SECONDS = 0.005
 POLL_SECONDS = 0.1
 IDLE_SECONDS = 2.0
 
+AT_ONCE = 50_000
+"""The number of events to generate at once: Arrow divides longer arrays of texts into pieces, which make no structs."""
+
 
 def messages(count: int, seed: int, rate: int) -> list[bytes]:
     """Returns events as JSON. Each bid is on another auction, which leads from a row to its event."""
-    rows = events(0, count, seed, rate).to_pylist()
-    for number, row in enumerate(rows):
-        if row["bid"]:
-            row["bid"]["auction"] = number
-    return [json.dumps(_without_nulls(row), default=str).replace("+00:00", "Z").encode() for row in rows]
+    found: list[bytes] = []
+    for first in range(0, count, AT_ONCE):
+        for row in events(first, min(AT_ONCE, count - first), seed, rate).to_pylist():
+            if row["bid"]:
+                row["bid"]["auction"] = len(found)
+            found.append(json.dumps(_without_nulls(row), default=str).replace("+00:00", "Z").encode())
+    return found
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
