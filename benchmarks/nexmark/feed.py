@@ -85,9 +85,10 @@ def wait_until_idle(servers: str, topic: str) -> None:
 
 def latencies(servers: str, topics: tuple[str, str], since: float, until: float) -> list[int]:
     """Returns the ms from each event that the broker got between two times, in seconds since 1970, to its row."""
+    rows = list(_records(servers, topics[1]))  # first: while it reads, new events get rows
     sent = {value["bid"]["auction"]: at for at, value in _records(servers, topics[0]) if "bid" in value}
-    rows = ((at, sent[value["auction"]]) for at, value in _records(servers, topics[1]))
-    return [at - began for at, began in rows if since <= began / 1000 < until]
+    times = ((at, sent[value["auction"]]) for at, value in rows)
+    return [at - began for at, began in times if since <= began / 1000 < until]
 
 
 def _records(servers: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
