@@ -92,21 +92,28 @@ def latencies(servers: str, topics: tuple[str, str], since: float, until: float)
 
 
 def _records(servers: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the time of the broker in ms, and the value, of each record of a topic."""
+    """Yields the time of the broker in ms, and the value, of each record that a topic has now."""
     with _consumer(servers) as consumer:
-        partitions = _partitions(consumer, topic)
-        left = _size(servers, topic)
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        ends = _ends(consumer, topic)
+        consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+        left = sum(ends.values())
         while left:
-            found = consumer.consume(min(left, 10_000), timeout=60)
-            left -= len(found)
-            yield from ((message.timestamp()[1], json.loads(message.value() or b"{}")) for message in found)
+            for message in consumer.consume(10_000, timeout=60):
+                # a partition may have new records before another one has been read
+                if (message.offset() or 0) < ends[message.partition() or 0]:
+                    left -= 1
+                    yield message.timestamp()[1], json.loads(message.value() or b"{}")
 
 
 def _size(servers: str, topic: str) -> int:
     with _consumer(servers) as consumer:
-        partitions = [TopicPartition(topic, number) for number in _partitions(consumer, topic)]
-        return sum(consumer.get_watermark_offsets(each, timeout=60)[1] for each in partitions)
+        return sum(_ends(consumer, topic).values())
+
+
+def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
+    """Returns the number of records in each partition."""
+    numbers = _partitions(consumer, topic)
+    return {each: consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=60)[1] for each in numbers}
 
 
 def _partitions(consumer: Consumer, topic: str) -> list[int]:
