@@ -83,7 +83,7 @@ def _different(node: Aggregate) -> list[Key]:
     columns = [key for key in timed if id(key.column) in below]
     kept = {id(column) for column in _times(key.column for key in columns)}
     plain = list({id(key.column): key for key in columns if id(key.column) in kept}.values())
-    known = {key.column.type for key in plain}
+    known = {None, *(key.column.type for key in plain)}
     others = {key.column.type: key for key in timed if id(key.column) not in below and key.column.type not in known}
     return sorted([*plain, *others.values()], key=node.keys.index)
 
