@@ -176,7 +176,7 @@ def throughput(bench: Bench, cores: Sequence[int]) -> None:
             given = {"spark.master": f"local[{count}]"}
             stock = speeds(bench, by_script(bench, first, given, list(ours[-1])), STOCK_BATCHES)
         print(f"\nevents per second, {bench.events:,} events, {count} core(s), median of {bench.runs}")
-        print("     sqlstream  per core    script     ratio" + "  stock script" * bool(stock))
+        print("     sqlstream  per core    script     ratio" + ("  stock script" if stock else ""))
         for name in bench.compiled:
             one, other = (statistics.median(each[name] for each in side) for side in (ours, theirs))
             goal = "" if one / other >= GOAL else f"below {GOAL}"

@@ -83,6 +83,19 @@ def from_scratch(folder: ProjectFolder, root: Path, read: ReadParquet) -> list[i
     return ids(read(root / "store/flat"))
 
 
+@pytest.mark.slow
+def test_the_rows_of_a_sink_that_counts_them_are_known(folder: ProjectFolder) -> None:
+    """The rows of such a sink are not observed."""
+    folder.write({"models/flat.sql": FLAT.replace("lake", "nowhere")})
+    folder.rows("in/orders/0.json", order_rows(0), modified=0)
+    assert folder.run("flat").succeeded
+    add_history(folder)
+
+    found = backfill(folder, since=day(6), until=day(7))
+
+    assert [batch.rows_out for batch in found.batches] == [5]
+
+
 def forget_commit(folder: ProjectFolder, model: str, batch: int) -> None:
     """Removes the commit of a batch, as if a kill had come between the write to the sink and the commit."""
     (folder.root / f"store/queries/{model}/v1/checkpoint/commits/{batch}").unlink()

@@ -80,7 +80,7 @@ from sqlstream.state.batch_logs import (
 )
 from sqlstream.state.layout import archive_moment, archive_path, checkpoint_path
 from sqlstream.state.lost_outputs import find_query_id
-from sqlstream.state.runs.progress import ROWS_OUT
+from sqlstream.state.runs.progress import read_progress
 from sqlstream.state.sources.positions import SourcePosition, read_position
 from sqlstream.state.sources.source_files import file_choice
 
@@ -289,8 +289,7 @@ def _counts(query: StreamingQuery) -> tuple[int | None, int | None]:
     progress = query.lastProgress
     if progress is None:
         return None, None
-    observed = progress.observedMetrics.get(ROWS_OUT)
-    return int(progress.numInputRows), None if observed is None else int(observed["rows"])
+    return int(progress.numInputRows), read_progress(query.name or "", progress.json).rows_out
 
 
 _DELTA_START = frozenset({"startingversion", "startingtimestamp"})

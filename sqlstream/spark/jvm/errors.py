@@ -50,8 +50,8 @@ SEVERAL_EVENT_TIMES = ("MULTIPLE_EVENT_TIME_COLUMNS", "More than one event time 
 """The condition of Spark 4.3, and the message of Spark 4.1, which has none."""
 
 ONE_EVENT_TIME_FIX = (
-    "leave out all but one of these columns, or make the others plain times below, for example "
-    "ts + interval 0 seconds as ts"
+    "leave out all but one of these columns, or make the others plain times in a subquery, for "
+    "example ts + interval 0 seconds as ts"
 )
 
 LOST_IN_KAFKA = "KAFKA_DATA_LOSS"

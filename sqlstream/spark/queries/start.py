@@ -152,7 +152,7 @@ def _frame_to_write(
 ) -> DataFrame:
     is_counted = batches is None and table is None and format_of(target.output.format).counts_rows
     if not is_counted and target.frame is not order.query.marked and order.trigger.facts.has_micro_batches:
-        # takes 0.3 µs for each row
+        # the observation takes 0.3 µs for each row
         target = replace(target, frame=target.frame.observe(ROWS_OUT, count(lit(1)).alias("rows")))
     if batches is not None:
         return target.frame

@@ -289,9 +289,11 @@ def read_progress(
 
 def _rows_out(data: Mapping[str, Any], observed: Mapping[str, Any]) -> int | None:
     """Returns the rows that the query has written: those observed, or those that the sink has counted."""
-    counted: int | None = (data.get("sink") or {}).get("numOutputRows", -1)
-    found: int | None = (observed.get(ROWS_OUT) or {}).get("rows", counted)
-    return None if found == -1 else found
+    found: Mapping[str, int] | None = observed.get(ROWS_OUT)
+    if found is not None:
+        return found.get("rows")
+    counted: int = (data.get("sink") or {}).get("numOutputRows", -1)
+    return counted if counted >= 0 else None
 
 
 def data_tests_in(observed: Mapping[str, Any]) -> dict[str, TestCount]:

@@ -14,10 +14,11 @@ from sqlstream.compiler.rules.query import Problems, Query, is_stream_join, quer
 from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.rules.streams.joins import SIDES, a_join
 from sqlstream.compiler.sql.edits import Where
+from sqlstream.project.types.data_types import Struct
 from sqlstream.project.wording import quoted_list
 
-ONLY_ONE = "spark.sql.streaming.statefulOperator.allowMultiple"
-"""The setting with which Spark takes several event times, and only one operator with state, if it is `false`."""
+ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
+"""If this setting is `false`, Spark allows only one operator with state, which can have several event times."""
 
 
 @query_rule("several-event-times")
@@ -25,7 +26,7 @@ def several_event_times(query: Query) -> Problems:
     """Spark drops old state by one event time: an aggregation, a deduplication or a join of streams with more fails in
     the first batch.
     """
-    if str(query.compiled.project.target.spark.get(ONLY_ONE)).lower() == "false":
+    if str(query.compiled.project.target.spark.get(ALLOW_MULTIPLE)).lower() == "false":
         return
     emitted = frozenset(map(id, query.node.columns or ()))
     for node in query.nodes:
@@ -35,12 +36,12 @@ def several_event_times(query: Query) -> Problems:
 
 
 def _problem(what: str, where: Where, columns: Sequence[Column]) -> QueryProblem:
-    plain = next((column.in_sql for column in reversed(columns) if not column.window), "event_time")
+    plain = next((column.in_sql for column in reversed(columns) if not isinstance(column.type, Struct)), "event_time")
     return QueryProblem(
         where,
         f"{what} several event times: {quoted_list([column.name for column in columns])}",
         "each has a watermark, Spark drops old state by one of them, and the first batch fails if there are more",
-        f"leave out all but one, or make the others plain times below: {plain} + interval 0 seconds as {plain}",
+        f"leave out all but one, or make the others plain times in a subquery: {plain} + interval 0 seconds as {plain}",
     )
 
 
@@ -50,7 +51,7 @@ Found = tuple[str, Where, Sequence[Column]]
 
 def _operators(node: Node, query: Query, emitted: frozenset[int]) -> Iterator[Found]:
     if isinstance(node, Aggregate) and (node.session or query.mode != "complete"):
-        keys = _different(node)
+        keys = _distinct_keys(node)
         distinct = "UNION gets" if isinstance(node.children[0], SetOperation) else "SELECT DISTINCT gets"
         subject = {"distinct": distinct, "pivot": "PIVOT groups by"}.get(node.kind, "GROUP BY has")
         yield subject, keys[-1].where if keys and node.kind == "group" else node.where, [key.column for key in keys]
@@ -74,7 +75,7 @@ def _times(columns: Iterable[Column]) -> list[Column]:
     return found
 
 
-def _different(node: Aggregate) -> list[Key]:
+def _distinct_keys(node: Aggregate) -> list[Key]:
     """Returns the keys with a watermark that are certainly different. A key that is not a column of the rows is a time
     window or a name of the select list, whose expression may be that of another key of the same type.
     """

@@ -11,6 +11,7 @@ from sqlstream.compiler.rules.rule import QueryProblem
 from sqlstream.compiler.rules.streams.missing_watermarks import has_watermark, sides_fix
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.errors import Severity
+from sqlstream.project.types.data_types import Struct
 
 KEPT = {"left": (0,), "right": (1,), "full": (0, 1), "left semi": (0,)}
 """The sides (0, 1) of outer and semi joins of two streams whose rows wait until they can no longer match. Spark needs a
@@ -137,9 +138,10 @@ def _event_time(node: Join, side: int) -> tuple[str, bool]:
     possible no window; otherwise a timestamp.
     """
     columns = node.children[side].columns or ()
-    found = sorted((column for column in columns if column.event_time), key=lambda column: column.type != TIMESTAMP)
+    timed = [column for column in columns if column.event_time]
+    found = sorted(timed, key=lambda column: isinstance(column.type, Struct))
     found += [column for column in columns if column.type == TIMESTAMP]
-    return (found[0].in_sql, found[0].type not in (TIMESTAMP, None)) if found else ("event_time", False)
+    return (found[0].in_sql, isinstance(found[0].type, Struct)) if found else ("event_time", False)
 
 
 @operator_rule("join-condition", Join, static=True)
