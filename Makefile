@@ -27,9 +27,9 @@ spark: .venv/ready archive
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "smoke or not slow" tests/spark --durations 20 --durations-min 10
 
 # Runs the Spark tests that matter on a cluster on a standalone cluster with two workers, without those in LOCAL_ONLY of
-# tests/spark/conftest.py. CLUSTER="tests/spark/test_run.py" runs others.
+# tests/spark/conftest.py, after ten killed workers. CLUSTER="tests/spark/test_run.py" runs others.
 cluster: .venv/ready archive
-	$(BIN)/python -m pytest tests/spark/test_two_workers.py tests/spark/test_standalone_cluster.py
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_two_workers.py tests/spark/test_standalone_cluster.py
 	SQLSTREAM_TEST_CLUSTER=standalone $(BIN)/python -m pytest -m "smoke or not slow" $(CLUSTER)
 
 # The same on YARN with two nodes. The tests of test_yarn.py have their data on HDFS, the others files of this machine.
@@ -115,10 +115,11 @@ bench-test: .venv/ready .venv-dbt/ready
 fuzz: .venv/ready
 	$(BIN)/python -m tests.fuzz.run_fuzz --first $(FIRST) --count $(COUNT)
 
-# Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs on S3 and into Delta Lake and Iceberg.
-# `make test-all` does it twice, without these tables.
+# Ends runs by kill -9, of Python and of the JVM, twenty times, and ten times runs with standbys, on S3, and into Delta
+# Lake and Iceberg. `make test-all` does it twice, without these tables.
 kills: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=20 $(BIN)/python -m pytest tests/spark/test_kills.py
+	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_standby.py -k killed_run
 	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_s3.py -k "killed or broken"
 	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_kills.py tests/spark/test_lake_changes.py tests/spark/test_lake_replace.py -k killed
 

@@ -355,7 +355,7 @@ def orders(folder: ProjectFolder) -> ProjectFolder:
 def order_rows(number: int, count: int = 5) -> list[dict[str, Any]]:
     """Returns five orders with ids from `10 * number`, one minute apart, of two kinds."""
     return [
-        {"id": 10 * number + i, "ts": f"2024-01-01T0{number}:0{i}:00Z", "kind": "ab"[i % 2], "amount": i}
+        {"id": 10 * number + i, "ts": f"2024-01-01T{number:02}:0{i}:00Z", "kind": "ab"[i % 2], "amount": i}
         for i in range(count)
     ]
 

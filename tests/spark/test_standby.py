@@ -1,4 +1,7 @@
-"""`run --standby`: a run that waits for another one, and takes over exactly where that one stopped."""
+"""`run --standby`: a run that waits for another one, and takes over exactly where that one stopped.
+
+SQLSTREAM_KILLS sets the number of runs that are killed one after the other (`make kills`: ten).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from tests.services.s3 import BUCKET, PASSWORD, S3
 from tests.spark.conftest import LONGEST_WAIT_SECONDS, ProjectFolder, java_below, order_rows, wait_until
 
 Read = Callable[[Path], list[dict[str, Any]]]
+
+KILLS = int(os.environ.get("SQLSTREAM_KILLS", "2"))
 
 PLAIN = "{{ config(sink='lake') }} select id, kind, amount from {{ source('shop', 'orders') }}"
 SUMS = "{{ config(sink='table', output_mode='update') }} select kind, %s as amount from {{ source('shop', 'orders') }} group by kind"
@@ -132,21 +137,27 @@ def ids(shop: ProjectFolder, read_parquet: Read, model: str = "plain") -> list[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["python", "java"])
-def test_a_standby_takes_over_from_a_killed_run(orders: ProjectFolder, read_parquet: Read, victim: str) -> None:
-    """After `kill -9` of a run or of its JVM, the standby goes on where it stopped, and each row is written once."""
-    orders.write({"models/plain.sql": PLAIN})
-    with running(orders) as first:
-        first.wait_for(BATCH, 2)
-        with running(orders, "--standby") as second:
-            second.wait_for(WAITS)
-            os.kill(first.process.pid if victim == "python" else java_below(first.process.pid), signal.SIGKILL)
-            orders.rows("in/orders/2.json", order_rows(2), modified=2)
-            second.wait_for(TAKES_OVER)
-            second.wait_for(BATCH)
-            assert second.end(signal.SIGTERM) == 0
+def test_a_standby_takes_over_from_a_killed_run(shop: ProjectFolder, read_parquet: Read) -> None:
+    """`kill -9` ends a run, then its JVM, then the standby that took over, and so on, each after rows that it may have
+    written or not: the next standby goes on where it stopped, and each row is written once.
+    """
+    files = 2
+    with ExitStack() as runs:
+        active = runs.enter_context(running(shop))
+        active.wait_for(BATCH, 2)
+        for kill in range(KILLS):
+            standby = runs.enter_context(running(shop, "--standby"))
+            standby.wait_for(WAITS)
+            shop.rows(f"in/orders/{files}.json", order_rows(files), modified=files)
+            os.kill(java_below(active.process.pid) if kill % 2 else active.process.pid, signal.SIGKILL)
+            shop.rows(f"in/orders/{files + 1}.json", order_rows(files + 1), modified=files + 1)
+            standby.wait_for(TAKES_OVER)
+            standby.wait_for(BATCH, 2)
+            files, active = files + 2, standby
+        assert active.end(signal.SIGTERM) == 0
+    shop.run()
 
-    assert ids(orders, read_parquet) == expected_ids(3)
+    assert [ids(shop, read_parquet, model) for model in ("plain", "another")] == [expected_ids(files)] * 2
 
 
 @pytest.mark.slow
