@@ -110,19 +110,27 @@ def test_good_and_quarantined_messages_are_complete(
     assert results["bus__events__corrupt"].rows_out == len(BAD)
 
 
-def test_a_corrupt_message_fails_the_query(folder: ProjectFolder, topic: Topic) -> None:
-    """By default the query ends with the position of the message and without a retry, even if it only counts."""
-    topic.send_bytes([Message(GOOD[0]), Message(None)])
+@pytest.mark.parametrize("value", [None, b'{"id": "one"}'], ids=["null", "unread"])
+def test_a_corrupt_message_fails_the_query(folder: ProjectFolder, topic: Topic, value: bytes | None) -> None:
+    """By default each query ends with the position of the message and without a retry, also one that only counts, or
+    leaves the message out.
+    """
+    topic.send_bytes([Message(GOOD[0]), Message(value)])
     declare(folder, topic, f"value_format: json, schema: '{COLUMNS}'")
     folder.write(
-        {"models/counted.sql": model("select count(*) as n", "sink='table', output_mode='complete', retries=3")}
+        {
+            "models/counted.sql": model("select count(*) as n", "sink='table', output_mode='complete', retries=3"),
+            "models/some.sql": model("select id") + "where id = 1",
+        }
     )
 
-    finding = folder.result().finding
+    findings = {result.model: result.finding for result in folder.run().results}
 
-    assert finding is not None
-    assert (finding.code, str(finding.location)) == ("corrupt-record", "models/counted.sql:1:1")
-    assert f"in topic {topic.name}, partition 0, at offset 1, the value is null" in finding.why
+    assert set(findings) == {"counted", "some"}
+    for name, finding in findings.items():
+        assert finding is not None
+        assert (finding.code, str(finding.location)) == ("corrupt-record", f"models/{name}.sql:1:1")
+        assert f"in topic {topic.name}, partition 0, at offset 1, {BAD[value]}" in finding.why
 
 
 @pytest.mark.slow

@@ -50,6 +50,8 @@ DRIFT: dict[str, tuple[str, list[str], dict[str, Any]]] = {
 }
 """Records, their fields that are not declared, and the values of these."""
 
+SOME = "{{ config(sink='table') }} select id from {{ source('made', 'rows') }} where id = 1"
+
 NOT_READ = {
     "retyped": '{"id": "one", "color": "red"}',
     "retyped within": '{"id": 20, "item": {"sku": "x", "parts": [{"no": "n"}]}}',
@@ -120,7 +122,7 @@ def test_new_fields_are_counted_and_kept(folder: ProjectFolder, read_parquet: Ro
 
 @pytest.mark.slow
 def test_a_new_field_ends_the_query(folder: ProjectFolder, read_parquet: Rows) -> None:
-    """With `fail` nothing of the batch is written, whichever columns the model reads, and the error names the file and
+    """With `fail` nothing of the batch is written, whichever columns and rows the model reads. The error names the file and
     the fields; without a new field all is written. `ignore` counts, and reads on from the same checkpoint.
     """
     folder.rows("in/1.json", [{"id": 1}], modified=1)
@@ -128,10 +130,11 @@ def test_a_new_field_ends_the_query(folder: ProjectFolder, read_parquet: Rows) -
     folder.write(
         {
             "models/counted.sql": "{{ config(sink='table', output_mode='complete') }} "
-            "select count(*) as n from {{ source('made', 'rows') }}"
+            "select count(*) as n from {{ source('made', 'rows') }}",
+            "models/some.sql": SOME,
         }
     )
-    assert [result.finding for result in folder.run().results] == [None, None]
+    assert [result.finding for result in folder.run().results] == [None, None, None]
     folder.rows("in/2.json", [{"id": 2}, {"id": 3, "color": "red", "item": {"lot": 7}}], modified=2)
 
     findings = [result.finding for result in folder.run().results]
@@ -147,26 +150,30 @@ def test_a_new_field_ends_the_query(folder: ProjectFolder, read_parquet: Rows) -
 
     folder.events.clear()
     _declare(folder, "schema_changes: ignore")
-    assert [result.finding for result in folder.run().results] == [None, None]
+    assert [result.finding for result in folder.run().results] == [None, None, None]
     assert len(read_parquet(folder.root / "store/all_rows")) == 3
     assert _new_fields(folder) == {"color": 1, "item.lot": 1}
 
 
 @pytest.mark.slow
 def test_corrupt_lines_are_dropped_or_end_the_query(folder: ProjectFolder) -> None:
-    """The policy for corrupt records is that of the source, and an error has the file and the reason."""
+    """The policy for corrupt records is that of the source, and an error has the file and the reason, also if the model
+    leaves out such records.
+    """
+    folder.write({"models/some.sql": SOME})
     folder.write({"in/a.json": "\n".join(['{"id": 1}', *NOT_READ.values(), '[{"id": 1}, {"id": 2}]'])})
     _declare(folder, "schema_changes: ignore, on_corrupt: drop")
     dropped = folder.result("all_rows")
     assert (dropped.rows_out, dropped.dropped_records) == (1, 5)
 
     _declare(folder, "schema_changes: ignore")
-    finding = folder.result("all_rows", full_refresh=True).finding
+    for model in ("all_rows", "some"):
+        finding = folder.result(model, full_refresh=True).finding
 
-    assert finding is not None
-    assert finding.code == "corrupt-record"
-    assert "in/a.json, which source `made.rows` reads, is corrupt" in finding.message
-    assert finding.why == "the line has a field that cannot be read: `id` as int"
+        assert finding is not None
+        assert finding.code == "corrupt-record"
+        assert "in/a.json, which source `made.rows` reads, is corrupt" in finding.message
+        assert finding.why == "the line has a field that cannot be read: `id` as int"
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from pyspark.sql.functions import (
     lit,
     map_values,
     raise_error,
+    spark_partition_id,
     struct,
     substring,
     timestamp_micros,
@@ -155,6 +156,16 @@ def good_rows(
 def is_good(reason: Column) -> Column:
     """Returns whether there is no reason why a row is corrupt, in a form that signatures of state leave out."""
     return coalesce(reason, lit(GOOD)) == lit(GOOD)
+
+
+def is_good_or_fails(reason: Column, error: Column) -> Column:
+    """Returns a condition that keeps the rows without a `reason`; at others, the query fails with the text `error`.
+
+    It depends on the partition's number, so that Spark does not move the conditions of models below it: the query would
+    not fail at a corrupt row that a model leaves out.
+    """
+    good = when(is_good(reason), lit(True)).otherwise(raise_error(error).cast("boolean"))
+    return when(spark_partition_id() >= 0, good)
 
 
 def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None, format_name: str) -> DataFrame:

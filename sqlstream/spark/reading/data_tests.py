@@ -20,7 +20,6 @@ from pyspark.sql.functions import (
     count_if,
     expr,
     lit,
-    raise_error,
     struct,
     to_json,
     when,
@@ -30,7 +29,7 @@ from sqlstream.compiler.origins import ORIGIN
 from sqlstream.compiler.rewrite.data_tests import ERRORS, kept_rows, passes, written
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.data_tests import DataTest
-from sqlstream.spark.reading.corrupt import is_good
+from sqlstream.spark.reading.corrupt import is_good_or_fails
 from sqlstream.state.runs.progress import TESTED_ROWS
 
 VIOLATED = "sqlstream data test:"
@@ -50,7 +49,7 @@ def tested_rows(
     for condition in kept_rows(tests):
         frame = frame.filter(condition)
     for test in (test for test in tests if test.action == "fail"):
-        frame = frame.filter(is_good(_failing(model, test, shown)))
+        frame = frame.filter(_passes_or_fails(model, test, shown))
     return frame
 
 
@@ -74,7 +73,7 @@ def marked_rows(
     if dropped:
         marked = marked.filter(col(ERRORS).isNotNull() | expr(" and ".join(dropped)))
     for test in (test for test in tests if test.action == "fail"):
-        marked = marked.filter(is_good(when(col(ERRORS).isNull(), _failing(model, test, _shown(frame)))))
+        marked = marked.filter(_passes_or_fails(model, test, _shown(frame), col(ERRORS).isNull()))
     return marked
 
 
@@ -108,9 +107,12 @@ def _shown(frame: DataFrame) -> Column:
     return to_json(struct(*(quote_identifier(name, always=True) for name in frame.columns if name != ORIGIN)))
 
 
-def _failing(model: str, test: DataTest, shown: Column) -> Column:
-    """Returns null for a row that passes `test`; for others the query fails, with the row as `shown`."""
+def _passes_or_fails(model: str, test: DataTest, shown: Column, is_tested: Column | None = None) -> Column:
+    """Returns a condition that keeps the rows that pass `test`, or are not tested; at others the query fails, with the
+    row as `shown`.
+    """
     place = test.location
     known = (VIOLATED, model, test.name, place.path, str(place.line), str(place.column), "")
     text = concat(lit("\n".join(known)), shown)
-    return when(~expr(passes(test)), raise_error(text).cast("string"))
+    violates = ~expr(passes(test))
+    return is_good_or_fails(when(violates if is_tested is None else is_tested & violates, "violates a test"), text)

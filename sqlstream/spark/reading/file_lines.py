@@ -39,7 +39,6 @@ from pyspark.sql.functions import (
     map_keys,
     map_values,
     nullif,
-    raise_error,
     replace,
     reverse,
     schema_of_variant,
@@ -77,6 +76,7 @@ from sqlstream.spark.reading.corrupt import (
     ColumnChecks,
     Counters,
     is_good,
+    is_good_or_fails,
     path_of_file,
     with_corrupt,
 )
@@ -137,16 +137,15 @@ class FileLines(ABC):
         records = self._records(frame)
         if policy == "drop" and counters.dropped is not None:
             records = records.observe(counters.dropped, count_if(col(REASON).isNotNull()).alias("rows"))
-        good = is_good(col(REASON))
+        is_kept = is_good(col(REASON))
         if policy == "fail":
             start = lit(f"{CORRUPT_RECORD}\n{self.table.full_name}\n")
-            error = raise_error(concat(start, col(FILE), lit("\n"), col(REASON)))
-            good = when(good, lit(True)).otherwise(error.cast("boolean"))
+            is_kept = is_good_or_fails(col(REASON), concat(start, col(FILE), lit("\n"), col(REASON)))
         new = self._new()
         columns = [self.checks.typed(value, kind).alias(name) for name, value, kind in self._columns(frame)]
         if rescues(self.table):
             columns.append(new.rescued().alias(RESCUED))
-        return new.found(records.filter(good), counters.new_fields).select(*columns)
+        return new.found(records.filter(is_kept), counters.new_fields).select(*columns)
 
     def corrupt(self, frame: DataFrame) -> DataFrame:
         """Returns the corrupt lines of `frame`, with the columns of a table of corrupt records."""

@@ -18,7 +18,6 @@ from pyspark.sql.functions import (
     count_if,
     current_timestamp,
     lit,
-    raise_error,
     spark_partition_id,
     when,
 )
@@ -41,7 +40,7 @@ from sqlstream.project.messages.message_format import (
 )
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good
+from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good, is_good_or_fails
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
     SCHEMA,
@@ -99,16 +98,16 @@ def read_messages(
         return _corrupt(parsed)
     if table.on_corrupt == "drop" and counters.dropped is not None:
         parsed = parsed.observe(counters.dropped, count_if(col(REASON).isNotNull()).alias("rows"))
-    good = is_good(col(REASON))
+    is_kept = is_good(col(REASON))
     if table.on_corrupt in (None, "fail"):
-        good = when(good, lit(True)).otherwise(_failure(table))
+        is_kept = is_good_or_fails(col(REASON), _error_text(table))
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
     typed = [checks.typed(field, kind).alias(name) for name, field, kind in columns]
     # text and bytes have no fields: their only column is the value
     typed = typed or [value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns]
-    rows = parsed.filter(good)
+    rows = parsed.filter(is_kept)
     if table.schema_changes is not None:
         rows, new = _new_fields(rows, table, messages, value, options)
         rows = new.found(rows, counters.new_fields)
@@ -167,13 +166,13 @@ def _problem(part: str, is_null: Column, problem: Column | None) -> list[Column]
     return [] if problem is None else [when(~is_null, concat(lit(f"the {part} "), problem))]
 
 
-def _failure(table: SourceTable) -> Column:
-    """Returns an expression that fails, with an error that `read_corrupt_record` recognizes.
+def _error_text(table: SourceTable) -> Column:
+    """Returns the text of an error that `read_corrupt_record` recognizes.
 
     It has one line for each part: with `to_json`, Spark would generate no code for the filter and what is above it.
     """
     parts = (lit(table.full_name), col("topic"), col("partition"), col("offset"), col(REASON))
-    return raise_error(concat_ws("\n", lit(CORRUPT_MESSAGE), *(part.cast("string") for part in parts))).cast("boolean")
+    return concat_ws("\n", lit(CORRUPT_MESSAGE), *(part.cast("string") for part in parts))
 
 
 def _corrupt(parsed: DataFrame) -> DataFrame:

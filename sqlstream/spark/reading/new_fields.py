@@ -39,7 +39,6 @@ from pyspark.sql.functions import (
     map_keys,
     map_values,
     parse_json,
-    raise_error,
     reverse,
     schema_of_variant,
     size,
@@ -60,7 +59,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sqlstream.project.declarations.schema_changes import evolves
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import NEW_FIELD, is_good
+from sqlstream.spark.reading.corrupt import NEW_FIELD, is_good_or_fails
 from sqlstream.spark.reading.type_text import TEXT_PATTERNS, TIME_PATTERNS
 
 FOUND = "_sqlstream_new_fields"
@@ -119,8 +118,8 @@ class NewFields:
         if self.table.schema_changes != "fail":
             return frame
         start = lit(f"{NEW_FIELD}\n{self.table.full_name}\n")
-        error = raise_error(concat(start, self.place, lit("\n"), array_join(named, ", "))).cast("string")
-        return frame.filter(is_good(when(is_new, error)))
+        error = concat(start, self.place, lit("\n"), array_join(named, ", "))
+        return frame.filter(is_good_or_fails(when(is_new, "new fields"), error))
 
     def rescued(self) -> Column:
         """Returns the new fields with their values, and the file, as a JSON object; null without a new field."""
