@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 from urllib.request import Request, urlopen
 
 import pyspark
@@ -70,6 +70,17 @@ class Hdfs:
         # the user of the processes that run sqlstream, who owns the files
         return Request(f"{self.web}{quote(path)}?{query}&user.name={getpass.getuser()}", method="PUT")
 
+    def wait_for_data_node(self) -> None:
+        """Waits until the name node, which has started, knows its data node. Raises: RuntimeError."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            with urlopen(urljoin(self.web, _LIVE_NODES)) as answer:
+                (state,) = json.load(answer)["beans"]
+            if state["NumLiveDataNodes"]:
+                return
+            time.sleep(LOOK_SECONDS)
+        raise RuntimeError("the data node of HDFS did not start")
+
     def stop(self) -> None:
         """Ends the servers at once: nobody needs their data."""
         for node in self.nodes:
@@ -87,8 +98,9 @@ def start_hdfs(folder: Path, env: Mapping[str, str] = os.environ) -> Hdfs:
     nodes = (name_node, java_server(folder, f"{_PACKAGE}.datanode.DataNode", data, env))
     for node in nodes:
         node.start()
-    _wait_for_data_node(web)
-    return Hdfs(uri, f"http://{LOOPBACK}:{web}/webhdfs/v1", nodes)
+    hdfs = Hdfs(uri, f"http://{LOOPBACK}:{web}/webhdfs/v1", nodes)
+    hdfs.wait_for_data_node()
+    return hdfs
 
 
 def java_server(folder: Path, name: str, port: int, env: Mapping[str, str] = os.environ) -> ServiceProcess:
@@ -120,15 +132,3 @@ def _settings(folder: Path, uri: str, web: int, data: int) -> Mapping[str, objec
         "dfs.datanode.http.address": f"{LOOPBACK}:0",
         "dfs.datanode.ipc.address": f"{LOOPBACK}:0",
     }
-
-
-def _wait_for_data_node(web: int) -> None:
-    """Waits until the name node knows its data node. Raises: RuntimeError."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        with urlopen(f"http://{LOOPBACK}:{web}{_LIVE_NODES}") as answer:
-            (state,) = json.load(answer)["beans"]
-        if state["NumLiveDataNodes"]:
-            return
-        time.sleep(LOOK_SECONDS)
-    raise RuntimeError("the data node of HDFS did not start")

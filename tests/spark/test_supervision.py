@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from sqlstream import ProjectRequest, RunRequest, run_models
 from sqlstream.app.run import runner
 from sqlstream.errors import Finding
+from sqlstream.spark.jvm.launch import end_jvm
 from sqlstream.spark.queries.failures import failure_finding
 from sqlstream.state.runs.events import Notice, QueryRestarting, QueryResult, QueryStarted, RunEvent, Status
 from sqlstream.state.runs.limits import RunLimits
@@ -103,6 +104,30 @@ def test_a_query_fails_after_its_last_attempt(orders: ProjectFolder) -> None:
     assert (good.status, good.rows_out, poor.status, poor.restarts) == (Status.SUCCESS, 10, Status.ERROR, 3)
     delays = [event.delay_seconds for event in restarts(orders.events)]
     assert all(0.005 <= delays[0] <= 0.01 and before < after <= 4 * before for before, after in pairwise(delays))
+
+
+@pytest.mark.slow
+def test_a_query_whose_application_has_ended_does_not_restart(orders: ProjectFolder) -> None:
+    """After a cluster has ended the application, the run fails at once and says so."""
+    orders.write({"models/all_rows.sql": f"{{{{ config(sink='lake', retries=3) }}}} {ALL}"})
+    events: list[RunEvent] = []
+
+    def notify(event: RunEvent) -> None:
+        events.append(event)
+        context = SparkContext._active_spark_context
+        if isinstance(event, BatchProgress) and context is not None:
+            orders.rows("in/orders/2.json", order_rows(2), modified=2)
+            context._jsc.sc().stop()
+
+    try:
+        (result,) = run_models(RunRequest(ProjectRequest(orders.root)), notify).results
+    finally:
+        end_jvm()
+
+    assert (result.status, restarts(events)) == (Status.ERROR, [])
+    assert result.finding is not None
+    assert result.finding.why.startswith("Spark's application ended: the cluster ended it")
+    assert result.finding.fix.endswith("run again: the query continues where it stopped")
 
 
 @pytest.mark.slow

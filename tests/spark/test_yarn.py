@@ -131,6 +131,7 @@ def test_killed_drivers_leave_exact_sums(shop: ProjectFolder, yarn: Yarn) -> Non
 @pytest.mark.slow
 def test_killed_executors_change_no_output(shop: ProjectFolder, yarn: Yarn) -> None:
     """Executors die by `kill -9` during one run, which goes on with others, and each sum is exact."""
+    set_target(shop, yarn, spark__executor__maxNumFailures=str(KILLS + 1))
     files = KILLS + 3
     add_orders(shop, yarn, *range(files))
     run = shop.command("run", "--available-now", "--log-format", "json")
@@ -158,6 +159,7 @@ def test_hdfs_dies_and_comes_back(shop: ProjectFolder, yarn: Yarn, node: int) ->
         wait_for(run, '"event": "batch"')
         server.stop(signal.SIGKILL)
         server.start()
+        yarn.hdfs.wait_for_data_node()
         run.communicate(timeout=4 * LONGEST_WAIT_SECONDS)
 
     last = shop.command("run", "--available-now")

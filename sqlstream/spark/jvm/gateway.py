@@ -72,6 +72,18 @@ def is_jvm_gone(error: BaseException) -> bool:
     return has_no_answer or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
+def is_application_over(session: SparkSession) -> bool:
+    """Returns whether Spark's application has ended while the JVM goes on: a cluster has ended it, or has lost too many
+    of its executors. Over Connect: no; there the server ends (`is_jvm_gone`), and neither if the JVM does.
+    """
+    if is_connect(session):
+        return False
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())  # noqa: SLF001
+    except JVM_ERRORS:
+        return False
+
+
 @dataclass(frozen=True)
 class Cause:
     """One exception in a chain of causes: the full name of its class, and its own message, without a plan or a trace.

@@ -68,6 +68,14 @@ JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.de
 
 EXECUTOR_PYTHON = "spark.pyspark.python"
 
+CLUSTER_DEFAULTS = {
+    PROVIDER: ROCKSDB,  # state can be larger than the heap of an executor
+    "spark.executor.failuresValidityInterval": "1h",
+}
+"""On YARN and Kubernetes, Spark ends an application that has lost too many executors, without the interval in all the
+months that it runs.
+"""
+
 FOR_EXECUTORS = (EXECUTOR_PYTHON, "spark.archives")
 """Settings that prepare the machines of a cluster, and are wrong on another one."""
 
@@ -156,8 +164,7 @@ def spark_settings(
         **memory_settings(target.spark, is_local=target.is_local),
         TIME_ZONE: "UTC",
     }
-    # on a cluster, state can be larger than the heap of an executor
-    settings |= _local_settings(target.master, connectors.per_core) if target.is_local else {PROVIDER: ROCKSDB}
+    settings |= _local_settings(target.master, connectors.per_core) if target.is_local else CLUSTER_DEFAULTS
     settings |= {name: value for name, value in connectors.settings.items() if name != EXTENSIONS}
     if target.resolves_in_spark:
         settings["spark.jars.packages"] = ",".join(target.packages)

@@ -15,7 +15,7 @@ from sqlstream.numbers import span_text
 from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of, is_application_over
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.jvm.plans import rows_of_failed_batch
 from sqlstream.spark.queries.connections import ask_servers, servers_of
@@ -95,6 +95,8 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
     model = run.order.query.model
     what = f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}"
     place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
+    if is_application_over(run.session):
+        return _over(run, what)
     # each of these knows one kind of error, and says more about it than Spark's message
     record = read_corrupt_record(error)
     if isinstance(record, ViolatingRows):
@@ -119,6 +121,13 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
     fix = f"fix the cause and run again: {_next_run(run)}"
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets, fix=fix)
     return _with_addresses(found, run, error, secrets)
+
+
+def _over(run: QueryRun, what: str) -> Finding:
+    """Returns the finding for a query whose application has ended: what Spark says about the query is a consequence."""
+    why = "Spark's application ended: the cluster ended it, or lost too many of its executors"
+    fix = f"look for the cause in logs/sqlstream.log and in the cluster's logs, and run again: {_next_run(run)}"
+    return Finding("query-failed", what, why, fix, run.order.query.model.file.location)
 
 
 def _all_violations(run: QueryRun, found: ViolatingRows) -> ViolatingRows:
