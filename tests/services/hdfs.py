@@ -71,12 +71,14 @@ class Hdfs:
         return Request(f"{self.web}{quote(path)}?{query}&user.name={getpass.getuser()}", method="PUT")
 
     def wait_for_data_node(self) -> None:
-        """Waits until the name node, which has started, knows its data node. Raises: RuntimeError."""
+        """Waits until the name node, which has started, knows its data node and the free space there. Raises:
+        RuntimeError.
+        """
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             with urlopen(urljoin(self.web, _LIVE_NODES)) as answer:
                 (state,) = json.load(answer)["beans"]
-            if state["NumLiveDataNodes"]:
+            if state["CapacityRemaining"] and state["FSState"] == "Operational":
                 return
             time.sleep(LOOK_SECONDS)
         raise RuntimeError("the data node of HDFS did not start")
