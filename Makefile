@@ -10,10 +10,12 @@ CLUSTER ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models pytho
 
 CONNECT ?= $(addprefix tests/spark/test_,$(addsuffix .py,run python_models python_code seeds_in_runs batch build show retry))
 
+FILES_JAVA := $(addprefix sqlstream/spark/jvm/,$(addsuffix .java,LocalFiles ObjectStoreFiles))
+
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check cluster yarn kubernetes connect corpus corpus-next fuzz object-store-files kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check cluster yarn kubernetes connect corpus corpus-next fuzz files-jar kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -197,12 +199,12 @@ layers: .venv/ready
 archive: .venv/ready
 	-$(BIN)/sqlstream debug --class-archive build
 
-# Compiles the class that writes checkpoints on object stores; needs a JDK. The jar is in the repository.
-object-store-files: .venv41/ready
-	rm -rf target/object-store-files
-	javac --release 17 -nowarn -cp '.venv41/lib/python3.11/site-packages/pyspark/jars/*' -d target/object-store-files sqlstream/spark/jvm/ObjectStoreFiles.java
-	sha256sum < sqlstream/spark/jvm/ObjectStoreFiles.java > target/object-store-files/ObjectStoreFiles.sha256
-	jar --create --file sqlstream/spark/jvm/object-store-files.jar --no-manifest --date 2026-01-01T00:00:00Z -C target/object-store-files .
+# Compiles the classes for files on this machine and on object stores; needs a JDK. The jar is in the repository.
+files-jar: .venv41/ready
+	rm -rf target/files-jar
+	javac --release 17 -nowarn -cp '.venv41/lib/python3.11/site-packages/pyspark/jars/*' -d target/files-jar $(FILES_JAVA)
+	for file in $(FILES_JAVA); do sha256sum < $$file > target/files-jar/$$(basename $$file .java).sha256; done
+	jar --create --file sqlstream/spark/jvm/files.jar --no-manifest --date 2026-01-01T00:00:00Z -C target/files-jar .
 
 smoke41: .venv41/ready
 	$(BIN41)/python -m pytest $(IN_PARALLEL) -m smoke tests/spark

@@ -24,7 +24,7 @@ from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.class_archive import cache_folder
 from sqlstream.spark.jvm.connect import has_driver, has_format
 from sqlstream.spark.jvm.jars import (
-    OBJECT_STORE_JAR,
+    FILES_JAR,
     NotFetchedError,
     NotResolvedError,
     Progress,
@@ -148,7 +148,7 @@ def session_connectors(
     settings = {name: value for each in used for name, value in each.settings.items()}
     is_remote = loaded.compiled.project.target.remote is not None
     has_store = not is_remote and any(each.name in FILE_SYSTEMS.values() for each in used)
-    own = (str(OBJECT_STORE_JAR),) if has_store else ()
+    own = (str(FILES_JAR),) if has_store else ()
     return SessionConnectors(
         (*_fetched_jars(loaded, secrets, env, notify, models), *own) if fetches else (),
         settings | ({EXTENSIONS: ",".join(extensions)} if extensions else {}),

@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
  * of two processes both can succeed. AbortableStreamBasedCheckpointFileManager of spark-hadoop-cloud drops all errors
  * of the request (seen in 4.1.2), so that a batch counts as committed whose file does not exist.
  *
- * "make object-store-files" compiles it into the jar beside this file.
+ * "make files-jar" compiles it into the jar beside this file.
  */
 public class ObjectStoreFiles extends AbstractFileContextBasedCheckpointFileManager {
   private final Configuration configuration;

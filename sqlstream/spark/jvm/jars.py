@@ -30,8 +30,8 @@ from sqlstream.spark.jvm.java import java_path
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 """The public repository that Maven and Spark use by default (https://central.sonatype.org/)."""
 
-OBJECT_STORE_JAR = Path(__file__).with_name("object-store-files.jar")
-"""The jar with `ObjectStoreFiles.java`."""
+FILES_JAR = Path(__file__).with_name("files.jar")
+"""The jar with `LocalFiles.java` and `ObjectStoreFiles.java`."""
 
 TIMEOUT_SECONDS = 30.0
 """How long a repository can send nothing."""

@@ -26,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from sqlstream.project.secret_text import SECRET_PREFIX
+from sqlstream.spark.jvm.jars import FILES_JAR
 from sqlstream.spark.jvm.java import java_locale
 
 STDERR = 2
@@ -36,6 +37,14 @@ POLL_SECONDS = 0.01
 
 JARS = "spark.jars"
 """The setting with the jars that a JVM adds to its class path when it is launched, and never later."""
+
+FILE_SYSTEM, LOCAL_FILES = "spark.hadoop.fs.file.impl", "sqlstream.LocalFiles"
+"""The setting with the class for files of this machine, and sqlstream's own."""
+
+CLASS_PATH = "SPARK_DIST_CLASSPATH"
+"""The environment variable with what comes after Spark's jars in the class path. Spark itself uses files before it adds
+the jars of `JARS`, and a class archive still fits when jars follow its own.
+"""
 
 IGNORED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -76,10 +85,25 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
             _end(process)
             raise
     gateway.proc = process
-    gateway.jars = frozenset(conf.get(JARS, "").split(","))
+    gateway.jars = frozenset((*conf.get(JARS, "").split(","), *_class_path(conf)))
     gateway.callback_server_parameters.propagate_java_exceptions = True  # see `java_exceptions`
     gateway.given = frozenset(name for name, _ in conf.getAll())
     return gateway
+
+
+def with_local_files(settings: Mapping[str, str]) -> dict[str, str]:
+    """Returns `settings` with the class `LOCAL_FILES` for files of this machine, unless they have another one. A JVM
+    that another program launched, or sqlstream for a cluster, does not have the class.
+    """
+    known = _known_jars()
+    is_launched = SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ  # noqa: SLF001
+    has_class = not is_launched if known is None else str(FILES_JAR) in known
+    return {FILE_SYSTEM: LOCAL_FILES, **settings} if has_class else dict(settings)
+
+
+def _class_path(conf: SparkConf) -> tuple[str, ...]:
+    """Returns what a JVM needs in its class path besides Spark's jars."""
+    return (str(FILES_JAR),) if conf.get(FILE_SYSTEM, "") == LOCAL_FILES else ()
 
 
 def _gateway(process: subprocess.Popen[bytes], ready: Path, reader: threading.Thread) -> Any:
@@ -99,7 +123,9 @@ def _start(conf: SparkConf, ready: Path, *, stderr: int, stdout: int | None) -> 
     settings = [part for name, value in conf.getAll() for part in ("--conf", f"{name}={value}")]
     given = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     submit = [f"{_find_spark_home()}/bin/spark-submit", *settings, *given]
-    return start_gateway(submit, ready, os.environ, stderr=stderr, stdout=stdout)
+    class_path = [*filter(None, [os.environ.get(CLASS_PATH)]), *_class_path(conf)]
+    env = {**os.environ, CLASS_PATH: os.pathsep.join(class_path)} if class_path else os.environ
+    return start_gateway(submit, ready, env, stderr=stderr, stdout=stdout)
 
 
 def start_gateway(

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from sqlstream.compiler.spark_versions import minor_version
 from sqlstream.errors import Finding, FindingsError
-from sqlstream.project.configuration.target import DEFAULT_MASTER, Target
+from sqlstream.project.configuration.target import DEFAULT_MASTER, Target, is_local_master
 from sqlstream.project.connectors.connectors import EXTENSIONS
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.spark.jvm.cluster import NOTICE_SECONDS, PARTITIONS, POLL_SECONDS, ClusterDefault
@@ -36,7 +36,15 @@ from sqlstream.spark.jvm.connect import CONNECT_MODE, PATIENCE, PATIENCE_SECONDS
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
 from sqlstream.spark.jvm.kubernetes import EXECUTOR_IMAGE, IMAGE, K8S, NO_IMAGE, NO_IMAGE_FIX, refusal
-from sqlstream.spark.jvm.launch import JARS, end_jvm, end_jvm_without, environment, forget_jvm, launch_jvm
+from sqlstream.spark.jvm.launch import (
+    JARS,
+    end_jvm,
+    end_jvm_without,
+    environment,
+    forget_jvm,
+    launch_jvm,
+    with_local_files,
+)
 from sqlstream.spark.jvm.state_store import IS_BOUNDED, PROVIDER, ROCKSDB, memory_settings
 from sqlstream.spark.secrets import Secrets
 from sqlstream.state.spark_settings import OWN_DEFAULTS
@@ -326,6 +334,8 @@ def _start_session(target: Target, secrets: Secrets, launch: SparkLaunch) -> tup
     if starts_on_yarn:
         end_jvm()  # only a new JVM has what spark-submit prepares for YARN, such as PySpark for the executors
     end_jvm_without(launch.connectors.jars)  # before the configuration, which is an object of the JVM if there is one
+    if is_local_master(settings["spark.master"]):
+        settings = with_local_files(settings)
     conf = SparkConf(loadDefaults=False)
     if not launch.is_submitted:
         conf.setAll(list(settings.items()))

@@ -16,7 +16,7 @@ from sqlstream.location import Location, Place
 from sqlstream.project.files.paths import escaped
 from sqlstream.spark.jvm.errors import error_finding, host_fix
 from sqlstream.spark.jvm.gateway import SPARK_ERRORS, is_connect
-from sqlstream.spark.jvm.jars import OBJECT_STORE_JAR
+from sqlstream.spark.jvm.jars import FILES_JAR
 from sqlstream.spark.secrets import Secrets
 from sqlstream.spark.storage.hadoop import (
     HadoopStorage,
@@ -103,7 +103,7 @@ def _has_object_store_files(session: SparkSession) -> bool:
     if is_connect(session):
         return False
     conf = session.sparkContext.getConf()
-    return any(OBJECT_STORE_JAR.name in str(conf.get(name, "")) for name in ("spark.jars", "spark.yarn.dist.jars"))
+    return any(FILES_JAR.name in str(conf.get(name, "")) for name in ("spark.jars", "spark.yarn.dist.jars"))
 
 
 def server_has(folder: str, session: SparkSession) -> bool:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from zipfile import ZipFile
-
 import pytest
 
-from sqlstream.spark.jvm.jars import OBJECT_STORE_JAR
 from sqlstream.spark.storage.s3_files import SETTINGS, S3Files, s3_arguments, unknown_credentials
 
 
@@ -72,13 +68,3 @@ def test_mistakes_in_settings_and_paths_are_os_errors(settings: dict[str, str], 
     for read in (files.names, files.files, files.read_text, files.modified):
         with pytest.raises(OSError, match=r"\S"):
             read(path)
-
-
-def test_the_jar_is_made_of_its_source() -> None:
-    """The jar has the class files of ObjectStoreFiles.java for Java 17, and the digest of this file."""
-    source = OBJECT_STORE_JAR.with_name("ObjectStoreFiles.java").read_bytes()
-    with ZipFile(OBJECT_STORE_JAR) as jar:
-        names = {name for name in jar.namelist() if name.endswith(".class")}
-        assert names == {"sqlstream/ObjectStoreFiles.class", "sqlstream/ObjectStoreFiles$OneRequest.class"}
-        assert all(jar.read(name)[6:8] == b"\x00\x3d" for name in names)  # 61: Java 17
-        assert jar.read("ObjectStoreFiles.sha256").split()[0].decode() == hashlib.sha256(source).hexdigest()
