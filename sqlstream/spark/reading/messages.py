@@ -136,7 +136,8 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
         *wrong,
         *_problem("key", col(NO_KEY), key.problem(col("key"), col(PARSED_KEY))),
     ]
-    return parsed.select("*", (coalesce(*reasons) if reasons else lit(None).cast("string")).alias(REASON))
+    reason = when(spark_partition_id() >= 0, coalesce(*reasons)) if reasons else lit(None).cast("string")
+    return parsed.select("*", reason.alias(REASON))
 
 
 def _new_fields(

@@ -19,6 +19,7 @@ from pyspark.sql.functions import (
     concat_ws,
     conv,
     from_json,
+    get,
     is_valid_utf8,
     json_object_keys,
     length,
@@ -76,8 +77,16 @@ def other_case(keys: Column, names: Sequence[str]) -> Column:
     missing = concat_ws(r"\E|\Q", array_except(declared, keys))
     pattern = concat(lit(r"(?iu)(?<![^\x00])(?=[^\x00])(?:\Q"), missing, lit(r"\E)(?![^\x00])"))
     similar = regexp_extract_all(concat_ws("\0", keys), pattern, lit(0))
-    listed = concat_ws(", ", array_except(similar, declared))
-    return when(listed != "", concat(lit("has fields whose names differ from the declared columns in case: "), listed))
+    return _listed("has fields whose names differ from the declared columns in case: ", array_except(similar, declared))
+
+
+def _listed(start: str, *texts: Column) -> Column:
+    """Returns `start` and those of the `texts`, or of their items, that are not null; null if there are none.
+
+    Spark writes code for each copy of an expression, in each task of each batch, so `texts` are in it only once.
+    """
+    found = regexp_extract_all(concat(lit(start), concat_ws(", ", *texts)), lit(rf"(?s)\A{start}.+\z"), lit(0))
+    return get(found, lit(0))
 
 
 class Parser(Protocol):
@@ -188,12 +197,13 @@ class JsonParser:
         """Returns which fields of a corrupt object Spark cannot read. Spark itself says it only in an error, so each
         field is parsed alone; this expression runs only for corrupt messages.
         """
-        is_object = self._can_read(text, [StructField("_sqlstream_no_field", StringType())])
+        found = self._read(text, [StructField("_sqlstream_no_field", StringType())])
+        is_object = found.isNotNull() & found.getField(CORRUPT).isNull()
         leaves = list(self._leaves())[:MOST_NAMED_FIELDS]
-        unread = [when(~self._can_read(text, leaf), f"`{name}` as {kind}") for name, kind, leaf in leaves]
-        named = concat_ws(", ", *unread)
-        found = when(named != "", concat(lit("has a field that cannot be read: "), named)).otherwise(NOT_READ)
-        return when(is_object, found).otherwise("is not a JSON object")
+        read = [(self._read(text, leaf), f"`{name}` as {kind}") for name, kind, leaf in leaves]
+        unread = [when(value.getField(CORRUPT).isNotNull(), described) for value, described in read]
+        named = coalesce(_listed("has a field that cannot be read: ", *unread), lit(NOT_READ))
+        return when(is_object, named).otherwise("is not a JSON object")
 
     def _leaves(self) -> Iterator[tuple[str, str, list[StructField]]]:
         """Yields the name and type of each field, and those in the rows of a wrapped object, alone in their object."""
@@ -205,9 +215,8 @@ class JsonParser:
                 name = each.name if part is None else f"{each.name}.{part.name}"
                 yield name, (part or each).dataType.simpleString(), [alone, *wrapped]
 
-    def _can_read(self, text: Column, fields: list[StructField]) -> Column:
-        found = from_json(text, with_corrupt(StructType(fields)), self._options)
-        return found.isNotNull() & found.getField(CORRUPT).isNull()
+    def _read(self, text: Column, fields: list[StructField]) -> Column:
+        return from_json(text, with_corrupt(StructType(fields)), self._options)
 
     @property
     def _options(self) -> dict[str, str]:
