@@ -64,7 +64,8 @@ TRIGGERS: dict[str, tuple[Sequence[str], str, dict[str, str]]] = {
 ALSO_STOCK = ("q0", "q18")
 """The queries whose latency is also measured with Spark's own settings."""
 
-START_SECONDS, SETTLE_SECONDS = 180, 4
+START_SECONDS, SETTLE_SECONDS = 180, 30
+"""The longest time until the first row, and how long the JVM compiles its code after that."""
 GOAL = 0.97
 
 
@@ -227,7 +228,7 @@ def latency(bench: Bench, cores: Sequence[int]) -> None:
         return
     data = bench.folder / "latency"
     write_side_input(data / "side_input")
-    sent = messages((START_SECONDS + bench.seconds) * bench.rate, SEED, bench.rate)
+    sent = messages((START_SECONDS + SETTLE_SECONDS + bench.seconds) * bench.rate, SEED, bench.rate)
     broker = start_kafka(bench.folder / "kafka")
     try:
         cases = [

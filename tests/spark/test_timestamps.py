@@ -162,7 +162,12 @@ def test_an_event_time_ahead_of_the_clock_does_not_move_the_watermark(
 ) -> None:
     """With `max_event_time` a row too far ahead of the clock is quarantined before it reaches the watermark."""
     now = datetime.now(UTC)
-    times = {1: now - timedelta(hours=3), 2: now + timedelta(hours=3), 3: now - timedelta(hours=2), 4: now - timedelta(hours=1)}
+    times = {
+        1: now - timedelta(hours=3),
+        2: now + timedelta(hours=3),
+        3: now - timedelta(hours=2),
+        4: now - timedelta(hours=1),
+    }
     for number, time in times.items():
         folder.rows(f"in/{number}.json", [{"id": number, "ts": time.isoformat()}], modified=number)
     _declare(
