@@ -204,7 +204,7 @@ files-jar: .venv41/ready
 	rm -rf target/files-jar
 	javac --release 17 -nowarn -cp '.venv41/lib/python3.11/site-packages/pyspark/jars/*' -d target/files-jar $(FILES_JAVA)
 	for file in $(FILES_JAVA); do sha256sum < $$file > target/files-jar/$$(basename $$file .java).sha256; done
-	jar --create --file sqlstream/spark/jvm/files.jar --no-manifest --date 2026-01-01T00:00:00Z -C target/files-jar .
+	jar --create --file sqlstream/spark/jvm/sqlstream-files.jar --no-manifest --date 2026-01-01T00:00:00Z -C target/files-jar .
 
 smoke41: .venv41/ready
 	$(BIN41)/python -m pytest $(IN_PARALLEL) -m smoke tests/spark

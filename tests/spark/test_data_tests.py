@@ -162,6 +162,25 @@ def test_a_query_fails_at_a_violation(folder: ProjectFolder, read_parquet: Rows,
     assert sorted(row["id"] for row in read_parquet(output)) == [1, 2]
 
 
+@pytest.mark.slow
+def test_a_tested_view_in_a_lateral_subquery(folder: ProjectFolder, read_parquet: Rows) -> None:
+    """Spark refuses such a subquery if its value may differ between two evaluations."""
+    folder.write(
+        {
+            "models/kinds.sql": "select * from values ('a', 'apples'), ('b', 'berries') as t(kind, name)",
+            "models/kinds.yml": "models: [{name: kinds, columns: [{name: name, "
+            "data_tests: [not_null: {on_violation: fail}]}]}]\n",
+            "models/named.sql": "{{ config(sink='lake') }} select o.id, k.name from {{ source('shop', 'orders') }} o, "
+            "lateral (select name from {{ ref('kinds') }} n where n.kind = o.kind) k",
+        }
+    )
+    folder.rows("in/orders/0.json", [order(1, "a", 1), order(2, "b", 2)], modified=0)
+
+    assert folder.result().finding is None
+
+    assert sorted(row["name"] for row in read_parquet(folder.root / "store/named")) == ["apples", "berries"]
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * Hadoop's file system of this machine, which sets the permissions of a new file itself. Without Hadoop's native
+ * Hadoop's file system of this machine, which sets the permissions of new files itself. Without Hadoop's native
  * library, which PySpark does not contain, Hadoop starts a process, chmod, for each file and for its checksums. A
  * batch with state writes a dozen files.
  *
@@ -29,8 +29,8 @@ public class LocalFiles extends LocalFileSystem {
     @Override
     public void setPermission(Path path, FsPermission permission) throws IOException {
       int bits = permission.toShort();
-      if (bits >> EACH.length != 0) {
-        super.setPermission(path, permission); // the sticky bit, which Java does not know
+      if (bits >> EACH.length != 0 || pathToFile(path).isDirectory()) {
+        super.setPermission(path, permission); // Java does not know the sticky bit, and removes the group of a folder
         return;
       }
       Set<PosixFilePermission> given = EnumSet.noneOf(PosixFilePermission.class);

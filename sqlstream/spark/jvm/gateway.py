@@ -73,13 +73,14 @@ def is_jvm_gone(error: BaseException) -> bool:
 
 
 def is_application_over(session: SparkSession) -> bool:
-    """Returns whether Spark's application has ended while the JVM goes on: a cluster has ended it, or has lost too many
-    of its executors. Over Connect: no; there the server ends (`is_jvm_gone`), and neither if the JVM does.
+    """Returns whether Spark's application has ended while the JVM goes on, as when a cluster ends it. If the JVM has
+    ended, too: no. Over Connect: no; there the server ends (`is_jvm_gone`).
     """
     if is_connect(session):
         return False
+    context: Any = session.sparkContext._jsc  # noqa: SLF001 - None after a stop by Python
     try:
-        return bool(session.sparkContext._jsc.sc().isStopped())  # noqa: SLF001
+        return context is None or bool(context.sc().isStopped())
     except JVM_ERRORS:
         return False
 

@@ -30,7 +30,7 @@ from sqlstream.spark.jvm.java import java_path
 MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 """The public repository that Maven and Spark use by default (https://central.sonatype.org/)."""
 
-FILES_JAR = Path(__file__).with_name("files.jar")
+FILES_JAR = Path(__file__).with_name("sqlstream-files.jar")
 """The jar with `LocalFiles.java` and `ObjectStoreFiles.java`."""
 
 TIMEOUT_SECONDS = 30.0

@@ -92,13 +92,19 @@ def launch_jvm(conf: SparkConf, on_stderr: Callable[[str], None], console_to_std
 
 
 def with_local_files(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns `settings` with the class `LOCAL_FILES` for files of this machine, unless they have another one. A JVM
-    that another program launched, or sqlstream for a cluster, does not have the class.
+    """Returns `settings` with the class `LOCAL_FILES` for files of this machine, unless they have another one, or the
+    JVM may lack the class: another program launched it, or a spark-env.sh can replace the class path.
     """
     known = _known_jars()
     is_launched = SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ  # noqa: SLF001
-    has_class = not is_launched if known is None else str(FILES_JAR) in known
+    has_class = str(FILES_JAR) in known if known is not None else not is_launched and not spark_env().exists()
     return {FILE_SYSTEM: LOCAL_FILES, **settings} if has_class else dict(settings)
+
+
+def spark_env(env: Mapping[str, str] = os.environ) -> Path:
+    """Returns where the script is, if there is one, that sets the environment of Spark's JVM."""
+    folder = env.get("SPARK_CONF_DIR") or Path(env.get("SPARK_HOME") or _find_spark_home(), "conf")
+    return Path(folder, "spark-env.sh")
 
 
 def _class_path(conf: SparkConf) -> tuple[str, ...]:

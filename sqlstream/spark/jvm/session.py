@@ -17,12 +17,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.find_spark_home import _find_spark_home
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -43,6 +41,7 @@ from sqlstream.spark.jvm.launch import (
     environment,
     forget_jvm,
     launch_jvm,
+    spark_env,
     with_local_files,
 )
 from sqlstream.spark.jvm.state_store import IS_BOUNDED, PROVIDER, ROCKSDB, memory_settings
@@ -76,12 +75,9 @@ JVM_OPTIONS, DEFAULT_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.de
 
 EXECUTOR_PYTHON = "spark.pyspark.python"
 
-CLUSTER_DEFAULTS = {
-    PROVIDER: ROCKSDB,  # state can be larger than the heap of an executor
-    "spark.executor.failuresValidityInterval": "1h",
-}
-"""On YARN and Kubernetes, Spark ends an application that has lost too many executors, without the interval in all the
-months that it runs.
+FAILURES_COUNT_FOR = "spark.executor.failuresValidityInterval"
+"""On YARN and Kubernetes, Spark ends an application that has lost too many executors. By default, no loss is ever too
+old to count.
 """
 
 FOR_EXECUTORS = (EXECUTOR_PYTHON, "spark.archives")
@@ -172,7 +168,7 @@ def spark_settings(
         **memory_settings(target.spark, is_local=target.is_local),
         TIME_ZONE: "UTC",
     }
-    settings |= _local_settings(target.master, connectors.per_core) if target.is_local else CLUSTER_DEFAULTS
+    settings |= _local_settings(target.master, connectors.per_core) if target.is_local else _cluster_settings(target)
     settings |= {name: value for name, value in connectors.settings.items() if name != EXTENSIONS}
     if target.resolves_in_spark:
         settings["spark.jars.packages"] = ",".join(target.packages)
@@ -197,6 +193,14 @@ def _local_settings(master: str, per_core: Sequence[str]) -> dict[str, str]:
         **dict.fromkeys((PARTITIONS, *per_core), str(_local_cores(master))),
         **_LOOPBACK_SETTINGS,
     }
+
+
+def _cluster_settings(target: Target) -> dict[str, str]:
+    # state can be larger than the heap of an executor
+    settings = {PROVIDER: ROCKSDB, FAILURES_COUNT_FOR: "1h"}
+    if FAILURES_COUNT_FOR.replace("spark.", "spark.yarn.", 1) in target.spark:  # an old name, which has less weight
+        del settings[FAILURES_COUNT_FOR]
+    return settings
 
 
 def _local_cores(master: str) -> int:
@@ -373,8 +377,7 @@ def _knows_yarn(env: Mapping[str, str]) -> bool:
     """Returns whether Spark may have the settings of Hadoop. It accepts an empty variable, and then waits for a YARN on
     this machine.
     """
-    spark = env.get("SPARK_CONF_DIR") or str(Path(env.get("SPARK_HOME") or _find_spark_home()) / "conf")
-    return any(map(env.get, HADOOP_FOLDERS)) or Path(spark, "spark-env.sh").exists()
+    return any(map(env.get, HADOOP_FOLDERS)) or spark_env(env).exists()
 
 
 def names_sources(session: SparkSession) -> bool:

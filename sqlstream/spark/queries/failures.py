@@ -95,8 +95,6 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
     model = run.order.query.model
     what = f"the query of `{model.name}` failed{'' if batch is None else f' in batch {batch}'}"
     place = run.order.query.compiled.place_of_words(model, *fragment_of(error))
-    if is_application_over(run.session):
-        return _over(run, what)
     # each of these knows one kind of error, and says more about it than Spark's message
     record = read_corrupt_record(error)
     if isinstance(record, ViolatingRows):
@@ -115,6 +113,8 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
         missing = _missing_topic(run, secrets)
         if missing is not None:
             return missing
+    if is_application_over(run.session):
+        return _over(run, what, error, secrets)
     reported = database_error(error)
     if reported is not None and (cannot_connect(reported) or is_connection_lost(error)):
         return database_finding(run.order.query, reported)
@@ -123,11 +123,15 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
     return _with_addresses(found, run, error, secrets)
 
 
-def _over(run: QueryRun, what: str) -> Finding:
-    """Returns the finding for a query whose application has ended: what Spark says about the query is a consequence."""
-    why = "Spark's application ended: the cluster ended it, or lost too many of its executors"
-    fix = f"look for the cause in logs/sqlstream.log and in the cluster's logs, and run again: {_next_run(run)}"
-    return Finding("query-failed", what, why, fix, run.order.query.model.file.location)
+def _over(run: QueryRun, what: str, error: Exception, secrets: Secrets) -> Finding:
+    """Returns the finding for a query whose application has ended. What Spark reports of the query is often only a
+    consequence.
+    """
+    ended = "Spark's application has ended, as when a cluster ends it or it loses too many executors"
+    fix = f"look for the cause in logs/sqlstream.log and in the logs of the cluster, and run again: {_next_run(run)}"
+    place = Place(run.order.query.model.file.location)
+    found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets)
+    return replace(found, why=f"{ended}; {found.why}", fix=fix)
 
 
 def _all_violations(run: QueryRun, found: ViolatingRows) -> ViolatingRows:

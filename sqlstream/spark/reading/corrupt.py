@@ -159,14 +159,19 @@ def is_good(reason: Column) -> Column:
     return coalesce(reason, lit(GOOD)) == lit(GOOD)
 
 
-def is_good_or_fails(reason: Column, error: Column) -> Column:
-    """Returns a condition that keeps the rows without a `reason`; at others, the query fails with the text `error`.
+def or_fails(is_wrong: Column, error: Column) -> Column:
+    """Returns a condition that keeps all rows but the wrong ones, at which the query fails with the text `error`.
 
-    It depends on the partition's number, so that Spark does not move the conditions of models below it: the query would
-    not fail at a corrupt row that a model leaves out.
+    Spark does not move the conditions of models below it: the query would not fail at a wrong row that they leave out.
     """
-    good = when(is_good(reason), lit(True)).otherwise(raise_error(error).cast("boolean"))
-    return when(spark_partition_id() >= 0, good)
+    return once(is_good(when(is_wrong, raise_error(error).cast("string"))))
+
+
+def once(value: Column) -> Column:
+    """Returns a value that depends on the number of the partition. So Spark neither computes it again for each use, nor
+    moves conditions past it.
+    """
+    return when(spark_partition_id() >= 0, value)
 
 
 def corrupt_rows(frame: DataFrame, columns: Sequence[str], reason: Column | None, format_name: str) -> DataFrame:

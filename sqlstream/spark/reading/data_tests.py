@@ -20,6 +20,7 @@ from pyspark.sql.functions import (
     count_if,
     expr,
     lit,
+    raise_error,
     struct,
     to_json,
     when,
@@ -29,7 +30,7 @@ from sqlstream.compiler.origins import ORIGIN
 from sqlstream.compiler.rewrite.data_tests import ERRORS, kept_rows, passes, written
 from sqlstream.compiler.sql.sql_text import quote_identifier
 from sqlstream.project.configuration.data_tests import DataTest
-from sqlstream.spark.reading.corrupt import is_good_or_fails
+from sqlstream.spark.reading.corrupt import is_good
 from sqlstream.state.runs.progress import TESTED_ROWS
 
 VIOLATED = "sqlstream data test:"
@@ -44,13 +45,14 @@ def tested_rows(
     """Returns the rows of `frame` without those that a test leaves out. With a `counter`, Spark counts the rows, and
     the violations of each test under its name. A job on the rows fails at one that violates a test with `fail`.
     """
-    shown = _shown(frame)
-    frame = _counted(frame, counter, {test.name: ~expr(passes(test)) for test in tests})
-    for condition in kept_rows(tests):
+    kept, shown = kept_rows(tests), _shown(frame)
+    is_kept = expr(" and ".join(kept) if kept else "true")
+    violated = {test.name: ~expr(passes(test)) for test in tests}
+    errors = {test.name: _error_at(violated[test.name] & is_kept, model, test, shown) for test in _failing(tests)}
+    frame = _counted(frame, counter, violated, errors)
+    for condition in kept:
         frame = frame.filter(condition)
-    for test in (test for test in tests if test.action == "fail"):
-        frame = frame.filter(_passes_or_fails(model, test, shown))
-    return frame
+    return frame if counter is not None else _without_errors(frame, errors)
 
 
 def marked_rows(
@@ -64,7 +66,11 @@ def marked_rows(
     # each condition is computed once for a row that passes all: the others depend on the column
     marked = frame.select("*", when(is_bad, errors).alias(ERRORS))
     names = col(ERRORS).getField("name")
-    marked = _counted(marked, counter, {test.name: array_contains(names, test.name) for test in tests})
+    violated = {test.name: array_contains(names, test.name) for test in tests}
+    left_out = array(*(lit(test.name) for test in tests if test.leaves_out))
+    shown, is_kept = _shown(frame), ~arrays_overlap(names, left_out.cast("array<string>"))
+    failures = {test.name: _error_at(violated[test.name] & is_kept, model, test, shown) for test in _failing(tests)}
+    marked = _counted(marked, counter, violated, failures)
     quarantined = [test.name for test in tests if test.action == "quarantine"]
     if len(quarantined) < len(tests):
         is_quarantined = arrays_overlap(names, array(*map(lit, quarantined)))
@@ -72,9 +78,7 @@ def marked_rows(
     dropped = [passes(test) for test in tests if test.action == "drop"]
     if dropped:
         marked = marked.filter(col(ERRORS).isNotNull() | expr(" and ".join(dropped)))
-    for test in (test for test in tests if test.action == "fail"):
-        marked = marked.filter(_passes_or_fails(model, test, _shown(frame), col(ERRORS).isNull()))
-    return marked
+    return marked if counter is not None else _without_errors(marked, failures)
 
 
 def violations(frame: DataFrame, tests: tuple[DataTest, ...], test: DataTest, most: int) -> tuple[int, tuple[str, ...]]:
@@ -94,12 +98,28 @@ def _error(test: DataTest) -> Column:
     return struct(lit(test.name).alias("name"), lit(message).alias("message"), columns.alias("columns"))
 
 
-def _counted(frame: DataFrame, counter: str | Observation | None, violations: Mapping[str, Column]) -> DataFrame:
-    """Returns `frame`, whose rows Spark counts, and those that violate each test, by its name."""
+def _counted(
+    frame: DataFrame,
+    counter: str | Observation | None,
+    violations: Mapping[str, Column],
+    errors: Mapping[str, Column],
+) -> DataFrame:
+    """Returns `frame`, whose rows Spark counts, and those that violate each test, by its name. It fails with one of the
+    `errors` while it counts: Spark moves no condition past that, so the query also fails at a row that a model above
+    leaves out.
+    """
     if counter is None:
         return frame
+    violations = {**violations, **{name: violations[name] & error.isNull() for name, error in errors.items()}}
     counts = [count_if(is_violated).alias(name) for name, is_violated in violations.items()]
     return frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
+
+
+def _without_errors(frame: DataFrame, errors: Mapping[str, Column]) -> DataFrame:
+    """Returns `frame`, on which a job fails with one of the `errors` unless the query leaves out its row."""
+    for error in errors.values():
+        frame = frame.filter(is_good(error))
+    return frame
 
 
 def _shown(frame: DataFrame) -> Column:
@@ -107,12 +127,13 @@ def _shown(frame: DataFrame) -> Column:
     return to_json(struct(*(quote_identifier(name, always=True) for name in frame.columns if name != ORIGIN)))
 
 
-def _passes_or_fails(model: str, test: DataTest, shown: Column, is_tested: Column | None = None) -> Column:
-    """Returns a condition that keeps the rows that pass `test`, or are not tested; at others the query fails, with the
-    row as `shown`.
-    """
+def _failing(tests: tuple[DataTest, ...]) -> list[DataTest]:
+    return [test for test in tests if test.action == "fail"]
+
+
+def _error_at(is_wrong: Column, model: str, test: DataTest, shown: Column) -> Column:
+    """Returns null, and at a wrong row an error that says which `test` it violates, with the row as `shown`."""
     place = test.location
     known = (VIOLATED, model, test.name, place.path, str(place.line), str(place.column), "")
     text = concat(lit("\n".join(known)), shown)
-    violates = ~expr(passes(test))
-    return is_good_or_fails(when(violates if is_tested is None else is_tested & violates, "violates a test"), text)
+    return when(is_wrong, raise_error(text).cast("string"))

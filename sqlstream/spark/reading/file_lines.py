@@ -44,7 +44,6 @@ from pyspark.sql.functions import (
     schema_of_variant,
     sequence,
     size,
-    spark_partition_id,
     to_json,
     transform,
     trim,
@@ -76,7 +75,8 @@ from sqlstream.spark.reading.corrupt import (
     ColumnChecks,
     Counters,
     is_good,
-    is_good_or_fails,
+    once,
+    or_fails,
     path_of_file,
     with_corrupt,
 )
@@ -140,7 +140,7 @@ class FileLines(ABC):
         is_kept = is_good(col(REASON))
         if policy == "fail":
             start = lit(f"{CORRUPT_RECORD}\n{self.table.full_name}\n")
-            is_kept = is_good_or_fails(col(REASON), concat(start, col(FILE), lit("\n"), col(REASON)))
+            is_kept = or_fails(col(REASON).isNotNull(), concat(start, col(FILE), lit("\n"), col(REASON)))
         new = self._new()
         columns = [self.checks.typed(value, kind).alias(name) for name, value, kind in self._columns(frame)]
         if rescues(self.table):
@@ -179,7 +179,7 @@ class JsonLines(FileLines):
 
     def _records(self, frame: DataFrame) -> DataFrame:
         parser = JsonParser(self._parsed, self.options)
-        located = frame.withColumn(FILE, path_of_file(frame)).withColumn(RECORD, _once(parser.parse(col(LINE))))
+        located = frame.withColumn(FILE, path_of_file(frame)).withColumn(RECORD, once(parser.parse(col(LINE))))
         reasons = [
             concat(lit("the line "), parser.unread(col(LINE), col(RECORD))),
             *self.checks.problems(self._columns(frame), frame),
@@ -254,16 +254,16 @@ class CsvLines(FileLines):
 
     def _records(self, frame: DataFrame) -> DataFrame:
         pair = try_variant_get(col(_PAIR), "$", "map<string,variant>")
-        split = frame.withColumn(FILE, path_of_file(frame)).withColumn(_PAIR, _once(pair))
+        split = frame.withColumn(FILE, path_of_file(frame)).withColumn(_PAIR, once(pair))
         header = get(map_keys(col(_PAIR)), lit(0))
         line = get(map_values(col(_PAIR)), lit(0))
         text = coalesce(try_variant_get(line, "$", "string"), col(CORRUPT))
         split = split.withColumns({LINE: text, _IS_TEXT: schema_of_variant(line) == "STRING"})
         names = transform(self._split(header), lambda name: trim(coalesce(name, lit(""))))
-        split = split.withColumns({_NAMES: _once(names), _VALUES: _once(self._split(col(LINE)))})
-        split = split.withColumn(_LOWERED, _once(transform(col(_NAMES), lower)))
-        split = split.withColumn(_FOUND, _once(self._of_declared())).withColumn(_NEW, _once(self._of_others()))
-        records = split.withColumn(RECORD, _once(self._record()))
+        split = split.withColumns({_NAMES: once(names), _VALUES: once(self._split(col(LINE)))})
+        split = split.withColumn(_LOWERED, once(transform(col(_NAMES), lower)))
+        split = split.withColumn(_FOUND, once(self._of_declared())).withColumn(_NEW, once(self._of_others()))
+        records = split.withColumn(RECORD, once(self._record()))
         reasons = [*self._problems(), *self.checks.problems(self._columns(frame), frame)]
         return records.withColumn(REASON, coalesce(*reasons))
 
@@ -391,11 +391,6 @@ class CsvLines(FileLines):
 
 def _ddl(schema: StructType) -> str:
     return ", ".join(f"{quote_identifier(each.name)} {type_text(each.dataType)}" for each in schema)
-
-
-def _once(value: Column) -> Column:
-    """Returns a value that depends on the partition, so that Spark does not compute it again for each use."""
-    return when(spark_partition_id() >= 0, value)
 
 
 def _can_be_folder(kind: DataType) -> bool:

@@ -18,7 +18,6 @@ from pyspark.sql.functions import (
     count_if,
     current_timestamp,
     lit,
-    spark_partition_id,
     when,
 )
 from pyspark.sql.types import StructField
@@ -34,13 +33,14 @@ from sqlstream.project.messages.message_format import (
     METADATA,
     PLAIN,
     PROTOBUF,
+    RAW,
     TEXT,
     MessageFormat,
     has_headers,
 )
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good, is_good_or_fails
+from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good, once, or_fails
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
     SCHEMA,
@@ -100,14 +100,15 @@ def read_messages(
         parsed = parsed.observe(counters.dropped, count_if(col(REASON).isNotNull()).alias("rows"))
     is_kept = is_good(col(REASON))
     if table.on_corrupt in (None, "fail"):
-        is_kept = is_good_or_fails(col(REASON), _error_text(table))
+        is_kept = or_fails(col(REASON).isNotNull(), _error_text(table))
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
     typed = [checks.typed(field, kind).alias(name) for name, field, kind in columns]
     # text and bytes have no fields: their only column is the value
     typed = typed or [value.field(col(VALUE), field.name).alias(field.name) for field in messages.columns]
-    rows = parsed.filter(is_kept)
+    is_raw = messages.value_format == messages.key_format == RAW  # any bytes are good
+    rows = parsed if is_raw else parsed.filter(is_kept)
     if table.schema_changes is not None:
         rows, new = _new_fields(rows, table, messages, value, options)
         rows = new.found(rows, counters.new_fields)
@@ -121,13 +122,13 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
     nulls = (col("value").isNull().alias(NO_VALUE), col("key").isNull().alias(NO_KEY))
     data = col("value")
     if isinstance(value, DebeziumParser):
-        frame = frame.select("*", when(spark_partition_id() >= 0, written_otherwise(data)).alias(EVENT))
+        frame = frame.select("*", once(written_otherwise(data)).alias(EVENT))
         data = coalesce(col(EVENT), data.cast("string"))
     parsed = frame.select("*", *nulls, _once(value, data).alias(VALUE), _once(key, col("key")).alias(PARSED_KEY))
     # each step is a column, so that Spark does not repeat its expressions for each field
     for parser, name in ((value, VALUE), (key, PARSED_KEY)):
         for step in parser.steps if isinstance(parser, ConnectParser) else ():
-            parsed = parsed.withColumn(name, when(spark_partition_id() >= 0, step(col(name))))
+            parsed = parsed.withColumn(name, once(step(col(name))))
     if isinstance(value, DebeziumParser):
         parsed = parsed.filter(is_good(when(value.is_without_row(data, col(VALUE)), "is not about a row")))
     reasons = [
@@ -136,7 +137,7 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
         *wrong,
         *_problem("key", col(NO_KEY), key.problem(col("key"), col(PARSED_KEY))),
     ]
-    reason = when(spark_partition_id() >= 0, coalesce(*reasons)) if reasons else lit(None).cast("string")
+    reason = once(coalesce(*reasons)) if reasons else lit(None).cast("string")
     return parsed.select("*", reason.alias(REASON))
 
 
@@ -152,7 +153,7 @@ def _new_fields(
     elif isinstance(value, DebeziumParser):
         text, prefix = value.row_text(coalesce(col(EVENT), text), col(VALUE)), UNWRAPPED_PREFIX
     if not isinstance(value, JsonParser):
-        rows = rows.select("*", when(spark_partition_id() >= 0, text).alias(RECORD))
+        rows = rows.select("*", once(text).alias(RECORD))
         text = col(RECORD)
     declared = struct_of(messages.record_columns)
     return rows, NewFields(table, declared, text, options, place, ignored_prefix=prefix)
@@ -160,7 +161,7 @@ def _new_fields(
 
 def _once(parser: Parser, data: Column) -> Column:
     parsed = parser.parse(data)
-    return parsed if isinstance(parser, RawParser) else when(spark_partition_id() >= 0, parsed)
+    return parsed if isinstance(parser, RawParser) else once(parsed)
 
 
 def _problem(part: str, is_null: Column, problem: Column | None) -> list[Column]:

@@ -42,7 +42,6 @@ from pyspark.sql.functions import (
     reverse,
     schema_of_variant,
     size,
-    spark_partition_id,
     struct,
     substring,
     to_json,
@@ -59,7 +58,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sqlstream.project.declarations.schema_changes import evolves
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import NEW_FIELD, is_good_or_fails
+from sqlstream.spark.reading.corrupt import NEW_FIELD, once, or_fails
 from sqlstream.spark.reading.type_text import TEXT_PATTERNS, TIME_PATTERNS
 
 FOUND = "_sqlstream_new_fields"
@@ -104,8 +103,7 @@ class NewFields:
         and each set of such fields; of a source that evolves, also each set of their types. With `schema_changes:
         fail`, a query fails at such a record, with an error that `read_corrupt_record` recognizes.
         """
-        # it depends on the partition, so that Spark does not compute it again for each use
-        frame = frame.withColumn(FOUND, when(spark_partition_id() >= 0, array_distinct(self._names())))
+        frame = frame.withColumn(FOUND, once(array_distinct(self._names())))
         is_new = size(col(FOUND)) > 0
         named = transform(slice_(col(FOUND), 1, MOST_NAMES), lambda name: substring(name, 1, LONGEST_NAME))
         if metric is not None:
@@ -119,7 +117,7 @@ class NewFields:
             return frame
         start = lit(f"{NEW_FIELD}\n{self.table.full_name}\n")
         error = concat(start, self.place, lit("\n"), array_join(named, ", "))
-        return frame.filter(is_good_or_fails(when(is_new, "new fields"), error))
+        return frame.filter(or_fails(is_new, error))
 
     def rescued(self) -> Column:
         """Returns the new fields with their values, and the file, as a JSON object; null without a new field."""

@@ -103,7 +103,8 @@ def _has_object_store_files(session: SparkSession) -> bool:
     if is_connect(session):
         return False
     conf = session.sparkContext.getConf()
-    return any(FILES_JAR.name in str(conf.get(name, "")) for name in ("spark.jars", "spark.yarn.dist.jars"))
+    jars = ",".join(str(conf.get(name, "")) for name in ("spark.jars", "spark.yarn.dist.jars"))
+    return FILES_JAR.name in {jar.strip().rpartition("/")[2] for jar in jars.split(",")}
 
 
 def server_has(folder: str, session: SparkSession) -> bool:

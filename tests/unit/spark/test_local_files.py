@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from types import SimpleNamespace
 from zipfile import ZipFile
 
@@ -35,21 +36,35 @@ def test_the_jar_is_made_of_its_sources() -> None:
         (None, {}, {}, LOCAL_FILES),
         (None, {}, {FILE_SYSTEM: "org.example.Files"}, "org.example.Files"),
         (None, {"PYSPARK_GATEWAY_PORT": "1"}, {}, None),
+        (None, {"SPARK_CONF_DIR": "conf"}, {}, None),
         ({}, {}, {}, None),
         ({"jars": frozenset()}, {}, {}, None),
         ({"jars": frozenset([str(FILES_JAR)])}, {}, {}, LOCAL_FILES),
     ],
-    ids=["to be launched", "of the user", "of spark-submit", "of a program", "for a cluster", "launched"],
+    ids=[
+        "to be launched",
+        "of the user",
+        "of spark-submit",
+        "with spark-env.sh",
+        "of a program",
+        "for a cluster",
+        "launched",
+    ],
 )
 def test_only_a_jvm_that_has_the_class_uses_it(
     gateway: dict[str, object] | None,
     variables: dict[str, str],
     settings: dict[str, str],
     found: str | None,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The setting of the user counts, and a JVM that sqlstream did not launch with the class keeps Hadoop's own."""
-    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/spark-env.sh").touch()
+    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(SparkContext, "_gateway", None if gateway is None else SimpleNamespace(**gateway))
