@@ -215,13 +215,18 @@ def test_the_rows_that_end_a_query_are_counted(folder: ProjectFolder, model: str
 
 @pytest.mark.slow
 def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> None:
-    """A test that drops rows before a state is a change of the state, one that only counts them is not."""
+    """A test that drops rows before a state is a change of the state. One that only counts them, or fails, is not, also
+    if the SQL changes with it.
+    """
+    per_kind = (
+        "{{ config(sink='lake', output_mode='complete') }} select kind, %s as n "
+        "from {{ ref('orders') }} where id > 0 group by kind"
+    )
     folder.write(
         {
             "models/orders.sql": MODEL.replace("{{ config(sink='lake') }} ", ""),
             "models/orders.yml": TESTS % ("drop", "warn"),
-            "models/per_kind.sql": "{{ config(sink='lake', output_mode='complete') }} select kind, count(*) as n "
-            "from {{ ref('orders') }} group by kind",
+            "models/per_kind.sql": per_kind % "count(*)",
         }
     )
     folder.rows("in/orders/0.json", [order(*row) for row in ROWS], modified=0)
@@ -229,7 +234,9 @@ def test_what_is_dropped_before_a_state_is_part_of_it(folder: ProjectFolder) -> 
     folder.write({"models/orders.yml": (TESTS % ("drop", "warn")).replace("[a, b]", "[a, b, c]")})
     assert folder.result().status is Status.SUCCESS
 
-    folder.write({"models/orders.yml": "\n" + TESTS % ("drop", "fail")})
+    folder.write(
+        {"models/orders.yml": "\n" + TESTS % ("drop", "fail"), "models/per_kind.sql": per_kind % "count(*) + 0"}
+    )
     folder.rows("in/orders/1.json", [order(8, "a", 1)], modified=1)
     assert folder.result().status is Status.SUCCESS
 
