@@ -1,9 +1,11 @@
-"""The default of the shuffle partitions from the cores of a cluster."""
+"""The settings of a cluster: the default of the shuffle partitions from its cores, and how long lost executors count."""
 
 from __future__ import annotations
 
 import pytest
 
+from sqlstream.location import Location
+from sqlstream.project.configuration.target import Target
 from sqlstream.spark.jvm.cluster import (
     FIRST_EXECUTOR_SECONDS,
     OTHER_EXECUTORS_SECONDS,
@@ -11,6 +13,7 @@ from sqlstream.spark.jvm.cluster import (
     Registrations,
     choose_partitions,
 )
+from sqlstream.spark.jvm.session import FAILURES_COUNT_FOR, spark_settings
 
 
 class Clock(Registrations):
@@ -145,3 +148,19 @@ def test_dynamic_allocation_uses_the_maximum_size(settings: dict[str, str], part
 
     assert choose(clock, **settings).partitions == partitions
     assert (clock.time, clock.looks) == (0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("master", "given", "found"),
+    [
+        ("yarn", {}, "1h"),
+        ("local[2]", {}, None),
+        ("yarn", {FAILURES_COUNT_FOR: "5m"}, "5m"),
+        ("yarn", {"spark.yarn.executor.failuresValidityInterval": "5m"}, None),
+    ],
+)
+def test_lost_executors_count_for_an_hour(master: str, given: dict[str, str], found: str | None) -> None:
+    """Otherwise an application that runs for months ends. A setting of the target takes precedence, by each name."""
+    target = Target(name="t", master=master, storage="hdfs:///s", spark=given, location=Location("project.yml"))
+
+    assert spark_settings(target, "a", "w").get(FAILURES_COUNT_FOR) == found
