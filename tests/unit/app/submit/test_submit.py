@@ -483,7 +483,11 @@ def test_a_signal_ends_the_waiting_and_removes_the_files(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     started(tmp_path, monkeypatch, f"cat <<'END'\n{reports('RUNNING')}END\nexec tail -f /dev/null\n")
 
-    with pytest.raises(KeyboardInterrupt):
-        submit.submit(found, ENV, lambda _: os.kill(os.getpid(), number))
+    before = signal.signal(number, signal.SIG_DFL)  # with nohup, SIGHUP is ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            submit.submit(found, ENV, lambda _: os.kill(os.getpid(), number))
+    finally:
+        signal.signal(number, before)
 
     assert not list(temporary.iterdir())
