@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from sqlstream import ProjectRequest
 from sqlstream.app.state.rows import show_state
@@ -58,6 +59,16 @@ def test_state_that_never_shrinks_is_in_rocksdb(orders: ProjectFolder) -> None:
     for query in ("sums", "few"):
         (shown,) = show_state(ProjectRequest(orders.root, env=os.environ), query, limit=10).stores
         assert sorted(row[:2] for row in shown.rows) == [("a", 12), ("b", 8)]
+
+
+@pytest.mark.slow
+def test_a_run_leaves_no_state_store_open(orders: ProjectFolder) -> None:
+    """A JVM that ends while RocksDB compacts files can wait for it for ever."""
+    orders.write({"models/sums.sql": SUMS})
+    assert orders.result().status == "success"
+
+    stores = getattr(SparkContext._jvm, "org.apache.spark.sql.execution.streaming.state.StateStore")
+    assert not stores.isMaintenanceRunning()
 
 
 @pytest.mark.slow

@@ -114,6 +114,11 @@ def add_listener(session: SparkSession, on_progress: Callable[[str], None], on_e
     return call_internal(session, "listener of queries", add, lambda: False)
 
 
+def close_state_stores(session: SparkSession) -> None:
+    """Closes the state stores of queries that have ended, if this Spark can do so."""
+    call_internal(session, "end of state stores", lambda: gateway.close_state_stores(session), lambda: None)
+
+
 def cancel_jobs(session: SparkSession, group: str) -> None:
     """Cancels the jobs of `group`, and if this Spark can do so, also those that start later."""
     call_internal(

@@ -33,6 +33,7 @@ from sqlstream.spark.jvm.cluster import NOTICE_SECONDS, PARTITIONS, POLL_SECONDS
 from sqlstream.spark.jvm.connect import CONNECT_MODE, PATIENCE, PATIENCE_SECONDS, ConnectSessions, refused_settings
 from sqlstream.spark.jvm.errors import read_error
 from sqlstream.spark.jvm.gateway import JVM_ERRORS, SPARK_ERRORS, is_jvm_gone
+from sqlstream.spark.jvm.internals import close_state_stores
 from sqlstream.spark.jvm.kubernetes import EXECUTOR_IMAGE, IMAGE, K8S, NO_IMAGE, NO_IMAGE_FIX, refusal
 from sqlstream.spark.jvm.launch import (
     JARS,
@@ -402,6 +403,8 @@ def stop_spark(runtime: SparkRuntime) -> None:
 
 
 def _stop_session(session: SparkSession) -> None:
+    with suppress(*SPARK_ERRORS):  # the stop says what is wrong
+        close_state_stores(session)
     try:
         session.stop()
     except JVM_ERRORS as error:
