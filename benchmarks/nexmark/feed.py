@@ -17,6 +17,7 @@ from benchmarks.nexmark.generator import events
 TICK_SECONDS = 0.005
 POLL_SECONDS = 0.1
 IDLE_SECONDS = 2.0
+READ_SECONDS = 60.0
 
 AT_ONCE = 50_000
 """The number of events to generate at once: Arrow divides longer arrays of texts into pieces, which make no structs."""
@@ -94,15 +95,18 @@ def latencies(servers: str, topics: tuple[str, str], since: float, until: float)
 def _records(servers: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the time of the broker in ms, and the value, of each record that a topic has now."""
     with _consumer(servers) as consumer:
-        ends = _ends(consumer, topic)
+        ends = {number: end for number, end in _ends(consumer, topic).items() if end}
         consumer.assign([TopicPartition(topic, number, 0) for number in ends])
-        left = sum(ends.values())
-        while left:
-            for message in consumer.consume(10_000, timeout=60):
-                # a partition may have new records before another one has been read
-                if (message.offset() or 0) < ends[message.partition() or 0]:
-                    left -= 1
+        while ends:
+            found = consumer.consume(10_000, timeout=READ_SECONDS)
+            if not found or any(message.error() for message in found):
+                raise SystemExit(f"the records of {topic} cannot be read: {[message.error() for message in found][:1]}")
+            for message in found:
+                number, offset = message.partition() or 0, message.offset() or 0
+                if number in ends:  # otherwise new, while another partition is still read
                     yield message.timestamp()[1], json.loads(message.value() or b"{}")
+                    if offset + 1 >= ends[number]:
+                        del ends[number]
 
 
 def _size(servers: str, topic: str) -> int:
