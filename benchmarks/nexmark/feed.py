@@ -17,7 +17,7 @@ from benchmarks.nexmark.generator import events
 TICK_SECONDS = 0.005
 POLL_SECONDS = 0.1
 IDLE_SECONDS = 2.0
-READ_SECONDS = 60.0
+READ_SECONDS = 120.0
 
 AT_ONCE = 50_000
 """The number of events to generate at once: Arrow divides longer arrays of texts into pieces, which make no structs."""
@@ -97,9 +97,10 @@ def _records(servers: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
     with _consumer(servers) as consumer:
         ends = {number: end for number, end in _ends(consumer, topic).items() if end}
         consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+        until = time.monotonic() + READ_SECONDS
         while ends:
-            found = consumer.consume(10_000, timeout=READ_SECONDS)
-            if not found or any(message.error() for message in found):
+            found = consumer.consume(10_000, timeout=POLL_SECONDS)  # it waits as long for fewer records
+            if any(message.error() for message in found) or time.monotonic() > until:
                 raise SystemExit(f"the records of {topic} cannot be read: {[message.error() for message in found][:1]}")
             for message in found:
                 number, offset = message.partition() or 0, message.offset() or 0
