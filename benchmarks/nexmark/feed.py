@@ -100,8 +100,9 @@ def _records(servers: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
         until = time.monotonic() + READ_SECONDS
         while ends:
             found = consumer.consume(10_000, timeout=POLL_SECONDS)  # it waits as long for fewer records
-            if any(message.error() for message in found) or time.monotonic() > until:
-                raise SystemExit(f"the records of {topic} cannot be read: {[message.error() for message in found][:1]}")
+            problem = next(filter(None, (message.error() for message in found)), None)
+            if problem or time.monotonic() > until:
+                raise SystemExit(f"the records of {topic} cannot be read: {problem or 'it takes too long'}")
             for message in found:
                 number, offset = message.partition() or 0, message.offset() or 0
                 if number in ends:  # otherwise new, while another partition is still read

@@ -63,7 +63,7 @@ def test_state_that_never_shrinks_is_in_rocksdb(orders: ProjectFolder) -> None:
 
 @pytest.mark.slow
 def test_a_run_leaves_no_state_store_open(orders: ProjectFolder) -> None:
-    """A JVM that ends while RocksDB compacts files can wait for it for ever."""
+    """A JVM that ends while RocksDB compacts files can hang."""
     orders.write({"models/sums.sql": SUMS})
     assert orders.result().status == "success"
 

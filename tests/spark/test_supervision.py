@@ -126,7 +126,7 @@ def test_a_query_whose_application_has_ended_does_not_restart(orders: ProjectFol
 
     assert (result.status, restarts(events)) == (Status.ERROR, [])
     assert result.finding is not None
-    assert result.finding.why.startswith("Spark's application has ended, as when a cluster ends it")
+    assert result.finding.why.startswith("Spark's application has ended: the cluster ended it")
     assert result.finding.fix.endswith("run again: the query continues where it stopped")
 
 

@@ -23,7 +23,7 @@ from sqlstream.errors import Finding, FindingsError
 from sqlstream.location import Place
 from sqlstream.spark.jvm.core_time import CoreTimes
 from sqlstream.spark.jvm.errors import bug_finding
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of, is_application_over, is_jvm_gone
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, failure_of, has_application_ended, is_jvm_gone
 from sqlstream.spark.jvm.internals import add_listener, current_watermark, unfinished_batch
 from sqlstream.spark.queries.batch_write import BatchWrite
 from sqlstream.spark.queries.failures import ahead_finding, fails_again, failure_finding, is_connection_lost
@@ -458,7 +458,7 @@ class Runner:
         if retries.resets_count_after(seconds):
             run.failures = 0
         run.failures += 1
-        is_lost = is_jvm_gone(error) or is_application_over(run.session)
+        is_lost = is_jvm_gone(error) or has_application_ended(run.session)
         is_permanent = finding.code == "torn-checkpoint" or is_lost or fails_again(error)
         attempts = run.attempts_after(lost_connection=is_connection_lost(error))
         if self._is_stopping or run.failures > attempts or is_permanent:

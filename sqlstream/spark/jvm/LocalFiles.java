@@ -30,7 +30,7 @@ public class LocalFiles extends LocalFileSystem {
     public void setPermission(Path path, FsPermission permission) throws IOException {
       int bits = permission.toShort();
       if (bits >> EACH.length != 0 || pathToFile(path).isDirectory()) {
-        super.setPermission(path, permission); // Java does not know the sticky bit, and removes the group of a folder
+        super.setPermission(path, permission); // Java cannot set the sticky bit, and clears setgid
         return;
       }
       Set<PosixFilePermission> given = EnumSet.noneOf(PosixFilePermission.class);

@@ -72,7 +72,7 @@ def is_jvm_gone(error: BaseException) -> bool:
     return has_no_answer or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def is_application_over(session: SparkSession) -> bool:
+def has_application_ended(session: SparkSession) -> bool:
     """Returns whether Spark's application has ended while the JVM goes on, as when a cluster ends it. If the JVM has
     ended, too: no. Over Connect: no; there the server ends (`is_jvm_gone`).
     """
@@ -589,8 +589,8 @@ def java_class(session: SparkSession, name: str) -> Any:
 
 
 def close_state_stores(session: SparkSession) -> None:
-    """Closes the state stores that queries have left open in this JVM. RocksDB compacts files in the background, and a
-    JVM that ends meanwhile can wait for it for ever (seen in a soak): its thread wants to log, and Java is locked.
+    """Closes the state stores that queries have left open in this JVM. RocksDB compacts files in the background. If the
+    JVM ends during that, it can hang (seen in a soak): it waits for RocksDB's thread, which waits for Java to log.
 
     Over Connect: those of the server stay open.
     """

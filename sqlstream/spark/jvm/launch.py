@@ -97,11 +97,11 @@ def with_local_files(settings: Mapping[str, str]) -> dict[str, str]:
     """
     known = _known_jars()
     is_launched = SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ  # noqa: SLF001
-    has_class = str(FILES_JAR) in known if known is not None else not is_launched and not spark_env().exists()
+    has_class = str(FILES_JAR) in known if known is not None else not is_launched and not spark_env_script().exists()
     return {FILE_SYSTEM: LOCAL_FILES, **settings} if has_class else dict(settings)
 
 
-def spark_env(env: Mapping[str, str] = os.environ) -> Path:
+def spark_env_script(env: Mapping[str, str] = os.environ) -> Path:
     """Returns where the script is, if there is one, that sets the environment of Spark's JVM."""
     folder = env.get("SPARK_CONF_DIR") or Path(env.get("SPARK_HOME") or _find_spark_home(), "conf")
     return Path(folder, "spark-env.sh")

@@ -42,7 +42,7 @@ from sqlstream.spark.jvm.launch import (
     environment,
     forget_jvm,
     launch_jvm,
-    spark_env,
+    spark_env_script,
     with_local_files,
 )
 from sqlstream.spark.jvm.state_store import IS_BOUNDED, PROVIDER, ROCKSDB, memory_settings
@@ -197,11 +197,9 @@ def _local_settings(master: str, per_core: Sequence[str]) -> dict[str, str]:
 
 
 def _cluster_settings(target: Target) -> dict[str, str]:
-    # state can be larger than the heap of an executor
-    settings = {PROVIDER: ROCKSDB, FAILURES_COUNT_FOR: "1h"}
-    if FAILURES_COUNT_FOR.replace("spark.", "spark.yarn.", 1) in target.spark:  # an old name, which has less weight
-        del settings[FAILURES_COUNT_FOR]
-    return settings
+    old_name = FAILURES_COUNT_FOR.replace("spark.", "spark.yarn.", 1)  # Spark would prefer the new one
+    failures = {} if old_name in target.spark else {FAILURES_COUNT_FOR: "1h"}
+    return {PROVIDER: ROCKSDB, **failures}  # state can be larger than the heap of an executor
 
 
 def _local_cores(master: str) -> int:
@@ -378,7 +376,7 @@ def _knows_yarn(env: Mapping[str, str]) -> bool:
     """Returns whether Spark may have the settings of Hadoop. It accepts an empty variable, and then waits for a YARN on
     this machine.
     """
-    return any(map(env.get, HADOOP_FOLDERS)) or spark_env(env).exists()
+    return any(map(env.get, HADOOP_FOLDERS)) or spark_env_script(env).exists()
 
 
 def names_sources(session: SparkSession) -> bool:

@@ -15,7 +15,7 @@ from sqlstream.numbers import span_text
 from sqlstream.project.configuration.resources import COMMENT_START
 from sqlstream.project.formats.formats import format_of
 from sqlstream.spark.jvm.errors import LOST_IN_KAFKA, OTHER_RUN_MESSAGES, error_finding, fragment_of, own_error
-from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of, is_application_over
+from sqlstream.spark.jvm.gateway import SPARK_ERRORS, causes_of, has_application_ended
 from sqlstream.spark.jvm.internals import unfinished_batch
 from sqlstream.spark.jvm.plans import rows_of_failed_batch
 from sqlstream.spark.queries.connections import ask_servers, servers_of
@@ -113,8 +113,8 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
         missing = _missing_topic(run, secrets)
         if missing is not None:
             return missing
-    if is_application_over(run.session):
-        return _over(run, what, error, secrets)
+    if has_application_ended(run.session):
+        return _ended_application(run, what, error, secrets)
     reported = database_error(error)
     if reported is not None and (cannot_connect(reported) or is_connection_lost(error)):
         return database_finding(run.order.query, reported)
@@ -123,11 +123,13 @@ def _finding(run: QueryRun, batch: int | None, error: Exception, secrets: Secret
     return _with_addresses(found, run, error, secrets)
 
 
-def _over(run: QueryRun, what: str, error: Exception, secrets: Secrets) -> Finding:
+def _ended_application(run: QueryRun, what: str, error: Exception, secrets: Secrets) -> Finding:
     """Returns the finding for a query whose application has ended. What Spark reports of the query is often only a
     consequence.
     """
-    ended = "Spark's application has ended, as when a cluster ends it or it loses too many executors"
+    ended = (
+        "Spark's application has ended: the cluster ended it, perhaps because it lost too many executors, or it failed"
+    )
     fix = f"look for the cause in logs/sqlstream.log and in the logs of the cluster, and run again: {_next_run(run)}"
     place = Place(run.order.query.model.file.location)
     found = error_finding(error, code="query-failed", what=what, place=place, secrets=secrets)

@@ -159,7 +159,7 @@ def is_good(reason: Column) -> Column:
     return coalesce(reason, lit(GOOD)) == lit(GOOD)
 
 
-def or_fails(is_wrong: Column, error: Column) -> Column:
+def fails_at(is_wrong: Column, error: Column) -> Column:
     """Returns a condition that keeps all rows but the wrong ones, at which the query fails with the text `error`.
 
     Spark does not move the conditions of models below it: the query would not fail at a wrong row that they leave out.

@@ -48,11 +48,11 @@ def tested_rows(
     kept, shown = kept_rows(tests), _shown(frame)
     is_kept = expr(" and ".join(kept) if kept else "true")
     violated = {test.name: ~expr(passes(test)) for test in tests}
-    errors = {test.name: _error_at(violated[test.name] & is_kept, model, test, shown) for test in _failing(tests)}
-    frame = _counted(frame, counter, violated, errors)
+    failures = {test.name: _failure(violated[test.name] & is_kept, model, test, shown) for test in _failing(tests)}
+    frame = _counted(frame, counter, violated, failures)
     for condition in kept:
         frame = frame.filter(condition)
-    return frame if counter is not None else _without_errors(frame, errors)
+    return frame if counter is not None else _failing_at(frame, failures)
 
 
 def marked_rows(
@@ -69,7 +69,7 @@ def marked_rows(
     violated = {test.name: array_contains(names, test.name) for test in tests}
     left_out = array(*(lit(test.name) for test in tests if test.leaves_out))
     shown, is_kept = _shown(frame), ~arrays_overlap(names, left_out.cast("array<string>"))
-    failures = {test.name: _error_at(violated[test.name] & is_kept, model, test, shown) for test in _failing(tests)}
+    failures = {test.name: _failure(violated[test.name] & is_kept, model, test, shown) for test in _failing(tests)}
     marked = _counted(marked, counter, violated, failures)
     quarantined = [test.name for test in tests if test.action == "quarantine"]
     if len(quarantined) < len(tests):
@@ -78,7 +78,7 @@ def marked_rows(
     dropped = [passes(test) for test in tests if test.action == "drop"]
     if dropped:
         marked = marked.filter(col(ERRORS).isNotNull() | expr(" and ".join(dropped)))
-    return marked if counter is not None else _without_errors(marked, failures)
+    return marked if counter is not None else _failing_at(marked, failures)
 
 
 def violations(frame: DataFrame, tests: tuple[DataTest, ...], test: DataTest, most: int) -> tuple[int, tuple[str, ...]]:
@@ -102,23 +102,23 @@ def _counted(
     frame: DataFrame,
     counter: str | Observation | None,
     violations: Mapping[str, Column],
-    errors: Mapping[str, Column],
+    failures: Mapping[str, Column],
 ) -> DataFrame:
-    """Returns `frame`, whose rows Spark counts, and those that violate each test, by its name. It fails with one of the
-    `errors` while it counts: Spark moves no condition past that, so the query also fails at a row that a model above
-    leaves out.
+    """Returns `frame`, whose rows Spark counts, and those that violate each test, by its name. The `failures` end a job
+    while it counts: Spark moves no condition past that, so the query also fails at a row that a downstream model leaves
+    out.
     """
     if counter is None:
         return frame
-    violations = {**violations, **{name: violations[name] & error.isNull() for name, error in errors.items()}}
+    violations = {**violations, **{name: violations[name] & failure.isNull() for name, failure in failures.items()}}
     counts = [count_if(is_violated).alias(name) for name, is_violated in violations.items()]
     return frame.observe(counter, count(lit(1)).alias(TESTED_ROWS), *counts)
 
 
-def _without_errors(frame: DataFrame, errors: Mapping[str, Column]) -> DataFrame:
-    """Returns `frame`, on which a job fails with one of the `errors` unless the query leaves out its row."""
-    for error in errors.values():
-        frame = frame.filter(is_good(error))
+def _failing_at(frame: DataFrame, failures: Mapping[str, Column]) -> DataFrame:
+    """Returns `frame`, on which the `failures` end a job, unless the query leaves out the row."""
+    for failure in failures.values():
+        frame = frame.filter(is_good(failure))
     return frame
 
 
@@ -131,8 +131,8 @@ def _failing(tests: tuple[DataTest, ...]) -> list[DataTest]:
     return [test for test in tests if test.action == "fail"]
 
 
-def _error_at(is_wrong: Column, model: str, test: DataTest, shown: Column) -> Column:
-    """Returns null, and at a wrong row an error that says which `test` it violates, with the row as `shown`."""
+def _failure(is_wrong: Column, model: str, test: DataTest, shown: Column) -> Column:
+    """Returns null. At a wrong row it fails, with an error that has the violated `test`, and the row as `shown`."""
     place = test.location
     known = (VIOLATED, model, test.name, place.path, str(place.line), str(place.column), "")
     text = concat(lit("\n".join(known)), shown)

@@ -74,9 +74,9 @@ from sqlstream.spark.reading.corrupt import (
     CORRUPT_RECORD,
     ColumnChecks,
     Counters,
+    fails_at,
     is_good,
     once,
-    or_fails,
     path_of_file,
     with_corrupt,
 )
@@ -140,7 +140,7 @@ class FileLines(ABC):
         is_kept = is_good(col(REASON))
         if policy == "fail":
             start = lit(f"{CORRUPT_RECORD}\n{self.table.full_name}\n")
-            is_kept = or_fails(col(REASON).isNotNull(), concat(start, col(FILE), lit("\n"), col(REASON)))
+            is_kept = fails_at(col(REASON).isNotNull(), concat(start, col(FILE), lit("\n"), col(REASON)))
         new = self._new()
         columns = [self.checks.typed(value, kind).alias(name) for name, value, kind in self._columns(frame)]
         if rescues(self.table):

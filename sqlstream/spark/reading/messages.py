@@ -40,7 +40,7 @@ from sqlstream.project.messages.message_format import (
 )
 from sqlstream.project.types.data_types import Struct
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, is_good, once, or_fails
+from sqlstream.spark.reading.corrupt import ColumnChecks, Counters, fails_at, is_good, once
 from sqlstream.spark.reading.corrupt_errors import CORRUPT_MESSAGE
 from sqlstream.spark.reading.message_formats.debezium import (
     SCHEMA,
@@ -100,7 +100,7 @@ def read_messages(
         parsed = parsed.observe(counters.dropped, count_if(col(REASON).isNotNull()).alias("rows"))
     is_kept = is_good(col(REASON))
     if table.on_corrupt in (None, "fail"):
-        is_kept = or_fails(col(REASON).isNotNull(), _error_text(table))
+        is_kept = fails_at(col(REASON).isNotNull(), _error_text(table))
     metadata = [col(name).alias(field.name) for name, field in METADATA.items()]
     if has_headers(table.options):
         metadata.append(col("headers").alias(HEADERS))
@@ -124,7 +124,9 @@ def _parsed(frame: DataFrame, value: Parser, key: Parser, wrong: Sequence[Column
     if isinstance(value, DebeziumParser):
         frame = frame.select("*", once(written_otherwise(data)).alias(EVENT))
         data = coalesce(col(EVENT), data.cast("string"))
-    parsed = frame.select("*", *nulls, _once(value, data).alias(VALUE), _once(key, col("key")).alias(PARSED_KEY))
+    parsed = frame.select(
+        "*", *nulls, _read_once(value, data).alias(VALUE), _read_once(key, col("key")).alias(PARSED_KEY)
+    )
     # each step is a column, so that Spark does not repeat its expressions for each field
     for parser, name in ((value, VALUE), (key, PARSED_KEY)):
         for step in parser.steps if isinstance(parser, ConnectParser) else ():
@@ -159,7 +161,7 @@ def _new_fields(
     return rows, NewFields(table, declared, text, options, place, ignored_prefix=prefix)
 
 
-def _once(parser: Parser, data: Column) -> Column:
+def _read_once(parser: Parser, data: Column) -> Column:
     parsed = parser.parse(data)
     return parsed if isinstance(parser, RawParser) else once(parsed)
 

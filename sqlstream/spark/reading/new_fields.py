@@ -58,7 +58,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sqlstream.project.declarations.schema_changes import evolves
 from sqlstream.project.values import SourceTable
-from sqlstream.spark.reading.corrupt import NEW_FIELD, once, or_fails
+from sqlstream.spark.reading.corrupt import NEW_FIELD, fails_at, once
 from sqlstream.spark.reading.type_text import TEXT_PATTERNS, TIME_PATTERNS
 
 FOUND = "_sqlstream_new_fields"
@@ -117,7 +117,7 @@ class NewFields:
             return frame
         start = lit(f"{NEW_FIELD}\n{self.table.full_name}\n")
         error = concat(start, self.place, lit("\n"), array_join(named, ", "))
-        return frame.filter(or_fails(is_new, error))
+        return frame.filter(fails_at(is_new, error))
 
     def rescued(self) -> Column:
         """Returns the new fields with their values, and the file, as a JSON object; null without a new field."""
