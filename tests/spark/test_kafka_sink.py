@@ -65,21 +65,24 @@ def test_a_batch_model_writes_avro_to_the_topic_of_each_row(folder: ProjectFolde
 
 def test_times_keep_all_digits(folder: ProjectFolder, topic: Topic) -> None:
     """A value has times with six digits. In a key, a time of whole milliseconds has three, so that keys stay the same."""
-    select = "select timestamp'2024-01-01 00:00:0{0}' as at, timestamp_ntz'2024-01-01 00:00:00.000001' as local"
+    select = "select {0} as at, timestamp_ntz'2024-01-01 00:00:00.000001' as local"
+    in_struct = "named_struct('Start', timestamp'2024-01-01 00:00:02')"
     folder.write(
         {
             "models/_bus.yml": sink(topic, "key: at,", f"topic: {topic.name}"),
-            "models/a.sql": "{{ config(sink='bus') }} " + select.format("0.5"),
-            "models/b.sql": "{{ config(sink='bus') }} " + select.format("1.123456"),
+            "models/a.sql": "{{ config(sink='bus') }} " + select.format("timestamp'2024-01-01 00:00:00.5'"),
+            "models/b.sql": "{{ config(sink='bus') }} " + select.format("timestamp'2024-01-01 00:00:01.123456'"),
+            "models/c.sql": "{{ config(sink='bus') }} " + select.format(in_struct),
         }
     )
 
-    assert folder.run("a", "b").succeeded
+    assert folder.run("a", "b", "c").succeeded
 
     local = b'"local":"2024-01-01T00:00:00.000001"}'
     assert sorted((record.key, record.value) for record in topic.records()) == [
         (b'{"at":"2024-01-01T00:00:00.500Z"}', b'{"at":"2024-01-01T00:00:00.500000Z",' + local),
         (b'{"at":"2024-01-01T00:00:01.123456Z"}', b'{"at":"2024-01-01T00:00:01.123456Z",' + local),
+        (b'{"at":{"Start":"2024-01-01T00:00:02.000Z"}}', b'{"at":{"Start":"2024-01-01T00:00:02.000000Z"},' + local),
     ]
 
 

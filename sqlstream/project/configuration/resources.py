@@ -95,12 +95,18 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
 
 
 def locations_of(node: YamlMapping, path: Path) -> dict[str, Location]:
-    """Returns the location of each key of the mapping at `path`, and of its options, such as `options.x`."""
-    places = {key: locate(node, (*path, key)) for key, _, _ in entries_at(node, path)}
+    """Returns the location of each key with a value in the mapping at `path`, and of its options, such as `options.x`.
+
+    A key without a value is as no key: an override removes a key by it.
+    """
+    places = {key: locate(node, (*path, key)) for key in _keys_at(node, path)}
     for key in ("options", "value_options"):
-        names = [name for name, _, _ in entries_at(node, (*path, key))]
-        places |= {f"{key}.{name}": locate(node, (*path, key, name)) for name in names}
+        places |= {f"{key}.{name}": locate(node, (*path, key, name)) for name in _keys_at(node, (*path, key))}
     return places
+
+
+def _keys_at(node: YamlMapping, path: Path) -> list[str]:
+    return [entry.key for entry in entries_at(node, path) if plain(entry.value) is not None]
 
 
 def _resource_paths(files: ProjectFiles, findings: list[Finding]) -> list[str]:

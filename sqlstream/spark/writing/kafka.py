@@ -55,7 +55,7 @@ def written_rows(model: CompiledModel, output: Output, frame: DataFrame) -> Data
         value = when(expr(config.delete_when), lit(None)).otherwise(value)
     parts["value"] = value
     if shape.key:
-        parts["key"] = _key(shape.key, json_options)
+        parts["key"] = _key(shape.key, types, json_options)
     if shape.headers:
         parts["headers"] = _headers(shape.headers, {name.lower(): type_ for name, type_ in types.items()})
     return frame.select(*(column.alias(name) for name, column in parts.items()))
@@ -67,11 +67,14 @@ def _value(shape: RecordShape, json_options: Mapping[str, str]) -> Column:
     return to_json(_struct(shape.value), dict(json_options))
 
 
-def _key(names: Sequence[str], json_options: Mapping[str, str]) -> Column:
+def _key(names: Sequence[str], types: Mapping[str, str], json_options: Mapping[str, str]) -> Column:
     """Returns the key as JSON. Times of whole milliseconds have three digits as in Spark's own text: a compacted topic
     must not get a second key for what it has.
     """
-    exact, short = to_json(_struct(names), dict(json_options)), to_json(_struct(names), KEPT_NULLS)
+    short, in_key = to_json(_struct(names), KEPT_NULLS), {name.lower() for name in names}
+    if not any("timestamp" in type_ for name, type_ in types.items() if name.lower() in in_key):
+        return short
+    exact = to_json(_struct(names), dict(json_options))
     return when(regexp_replace(exact, lit(r"(\.\d{3})000"), lit("$1")) == short, short).otherwise(exact)
 
 

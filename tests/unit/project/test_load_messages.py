@@ -18,7 +18,10 @@ METADATA = (
 def table_of(root: Path, rest: str, target: str | None = None) -> SourceTable:
     """Returns a Kafka source table with these further keys."""
     text = f"sources: [{{name: bus, tables: [{{name: orders, format: kafka, {rest}}}]}}]\n"
-    overrides = "{files: {sources: {bus.orders: {format: json, path: in, schema: id int}}}, broker: {}}"
+    overrides = (
+        "{files: {sources: {bus.orders: {format: json, path: in, schema: id int}}}, broker: {}, "
+        "text: {sources: {bus.orders: {value_format: text, schema: null, key_format: null, key_columns: null}}}}"
+    )
     files = {"sources.yml": text, "project.yml": f"name: shop\ntargets: {overrides}\n", "orders.json": SPARK_JSON}
     (table,) = load_good(root, files, target or "broker").sources
     return table
@@ -68,6 +71,16 @@ def test_without_a_value_format_nothing_changes(tmp_path: Path) -> None:
     table = table_of(tmp_path, "options: {subscribe: orders}")
 
     assert (table.spark_schema, table.messages) == (None, None)
+
+
+def test_a_null_removes_keys_for_messages(tmp_path: Path) -> None:
+    """A target can read a topic as text, although its declared values have columns."""
+    rest = "value_format: json, schema: id int, key_format: json, key_columns: [{name: id, data_type: int}]"
+
+    messages = table_of(tmp_path, rest, "text").messages
+
+    assert messages is not None
+    assert messages.formats == {"value_format": "text", "key_format": "raw"}
 
 
 def test_an_override_with_another_format_has_no_messages(tmp_path: Path) -> None:
