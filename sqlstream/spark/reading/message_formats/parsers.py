@@ -14,6 +14,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import (
     array,
     array_except,
+    arrays_overlap,
     coalesce,
     concat,
     concat_ws,
@@ -26,7 +27,7 @@ from pyspark.sql.functions import (
     lit,
     lower,
     regexp_extract_all,
-    replace,
+    split,
     struct,
     substring,
     to_json,
@@ -56,9 +57,6 @@ PAYLOAD = "payload"
 MOST_NAMED_FIELDS = 100
 """The number of fields of a corrupt object that are tried, so that the plan of a wide table does not become huge."""
 
-MOST_SEARCHED_NAMES = 16
-"""The number of declared fields for which the text of an object is searched."""
-
 NOT_READ = "is not a JSON object with the declared types"
 
 WITHIN = "value"
@@ -78,6 +76,14 @@ def other_case(keys: Column, names: Sequence[str]) -> Column:
     pattern = concat(lit(r"(?iu)(?<![^\x00])(?=[^\x00])(?:\Q"), missing, lit(r"\E)(?![^\x00])"))
     similar = regexp_extract_all(concat_ws("\0", keys), pattern, lit(0))
     return _listed("has fields whose names differ from the declared columns in case: ", array_except(similar, declared))
+
+
+def _can_differ(keys: Column, names: Sequence[str]) -> Column:
+    """Returns whether a JSON object with these `keys` has one of the declared `names` in another letter case, perhaps
+    beside the name itself. This takes less time than `other_case`.
+    """
+    others = lower(concat_ws("\0", array_except(keys, array(*map(lit, names)))))
+    return arrays_overlap(split(others, "\0"), array(*(lit(name.lower()) for name in names)))
 
 
 def _listed(start: str, *texts: Column) -> Column:
@@ -171,27 +177,18 @@ class JsonParser:
         """Returns whether there is no object, one with a field that Spark cannot read, or one whose field differs from
         a declared column only in letter case, which Spark would ignore. For blank text Spark returns null.
         """
-        text, unread = data.cast("string"), self.unread(data, parsed)
-        if self.is_wrapped or not self.schema.names:
+        unread, names = self.unread(data, parsed), self.schema.names
+        if self.is_wrapped or not names:
             return unread
-        can_differ = reduce(or_, (self._can_differ(text, parsed, name) for name in self.schema.names))
-        return coalesce(unread, when(can_differ, other_case(json_object_keys(text), self.schema.names)))
+        # Spark parses an object a second time to list its keys, so not for one that has all fields
+        lacks_field = reduce(or_, (parsed.getField(name).isNull() for name in names))
+        keys = json_object_keys(data.cast("string"))
+        return coalesce(unread, when(lacks_field & _can_differ(keys, names), other_case(keys, names)))
 
     def unread(self, data: Column, parsed: Column) -> Column:
         """Returns whether there is no object, or one with a field that Spark cannot read."""
         corrupt = parsed.isNull() | parsed.getField(CORRUPT).isNotNull()
         return when(corrupt, self._unread(data.cast("string")))
-
-    def _can_differ(self, text: Column, parsed: Column, name: str) -> Column:
-        """Returns whether an object without a declared field can have it in another letter case. To list its fields,
-        Spark parses it a second time, which takes longer than a search for a few names.
-        """
-        is_null, quoted = parsed.getField(name).isNull(), f'"{name.lower()}"'
-        if len(self.schema.names) > MOST_SEARCHED_NAMES:
-            return is_null
-        others = lower(replace(text, lit(f'"{name}"'), lit("")))
-        is_there = lower(text).contains(quoted) & others.contains(quoted)
-        return is_null & (is_there | text.contains("\\"))  # a name can have escaped characters
 
     def _unread(self, text: Column) -> Column:
         """Returns which fields of a corrupt object Spark cannot read. Spark itself says it only in an error, so each
