@@ -97,7 +97,7 @@ def overrides_of(settings: Settings, target: str | None = None) -> Overrides:
 def locations_of(node: YamlMapping, path: Path) -> dict[str, Location]:
     """Returns the location of each key with a value in the mapping at `path`, and of its options, such as `options.x`.
 
-    A key without a value is as no key: an override removes a key by it.
+    A key without a value counts as absent: that is how an override removes a key.
     """
     places = {key: locate(node, (*path, key)) for key in _keys_at(node, path)}
     for key in ("options", "value_options"):

@@ -69,21 +69,17 @@ def other_case(keys: Column, names: Sequence[str]) -> Column:
 
     It has no function with a lambda, for which Spark generates no code: such a plan is slower for all messages.
     """
+    declared = array(*map(lit, names))
+    # Most objects have no such key. This takes less time to see than which one it is.
+    others = lower(concat_ws("\0", array_except(keys, declared)))
+    can_differ = arrays_overlap(split(others, "\0"), array(*(lit(name.lower()) for name in names)))
     # The keys become one text, separated by \0. The pattern finds whole keys in it that are a declared name in any
     # letter case; \Q and \E quote the names. Without a missing name it would find empty keys, but for (?=[^\x00]).
-    declared = array(*map(lit, names))
     missing = concat_ws(r"\E|\Q", array_except(declared, keys))
     pattern = concat(lit(r"(?iu)(?<![^\x00])(?=[^\x00])(?:\Q"), missing, lit(r"\E)(?![^\x00])"))
     similar = regexp_extract_all(concat_ws("\0", keys), pattern, lit(0))
-    return _listed("has fields whose names differ from the declared columns in case: ", array_except(similar, declared))
-
-
-def _can_differ(keys: Column, names: Sequence[str]) -> Column:
-    """Returns whether a JSON object with these `keys` has one of the declared `names` in another letter case, perhaps
-    beside the name itself. This takes less time than `other_case`.
-    """
-    others = lower(concat_ws("\0", array_except(keys, array(*map(lit, names)))))
-    return arrays_overlap(split(others, "\0"), array(*(lit(name.lower()) for name in names)))
+    start = "has fields whose names differ from the declared columns in case: "
+    return when(can_differ, _listed(start, array_except(similar, declared)))
 
 
 def _listed(start: str, *texts: Column) -> Column:
@@ -180,10 +176,10 @@ class JsonParser:
         unread, names = self.unread(data, parsed), self.schema.names
         if self.is_wrapped or not names:
             return unread
-        # Spark parses an object a second time to list its keys, so not for one that has all fields
+        # to list its keys, Spark parses an object again, so not one that has all fields
         lacks_field = reduce(or_, (parsed.getField(name).isNull() for name in names))
         keys = json_object_keys(data.cast("string"))
-        return coalesce(unread, when(lacks_field & _can_differ(keys, names), other_case(keys, names)))
+        return coalesce(unread, when(lacks_field, other_case(keys, names)))
 
     def unread(self, data: Column, parsed: Column) -> Column:
         """Returns whether there is no object, or one with a field that Spark cannot read."""
