@@ -15,7 +15,7 @@ FILES_JAVA := $(addprefix sqlstream/spark/jvm/,$(addsuffix .java,LocalFiles Obje
 FIRST ?= 0
 COUNT ?= 10000
 
-.PHONY: run test test-all check cluster yarn kubernetes connect corpus corpus-next fuzz files-jar kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
+.PHONY: run test test-all check cluster yarn kubernetes connect databricks corpus corpus-next fuzz files-jar kills chaos changes exactly-once sequences poison auto-cdc services faults registry data-contracts bench-check bench-compile bench-many bench-observers bench-plan bench-run bench-small-files bench-soak bench-test bench-ui bench-connectors bench-nexmark archive lint types layers unit spark smoke41 lock clean-venv
 
 run: .venv/ready
 	$(BIN)/sqlstream run --select cloudtrail --available-now
@@ -43,6 +43,12 @@ yarn: .venv/ready archive
 connect: .venv/ready
 	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py tests/spark/test_connect_databases.py tests/spark/test_database_types.py
 	SQLSTREAM_TEST_CLUSTER=connect $(BIN)/python -m pytest -m "smoke or not slow" $(CONNECT)
+
+# The tests of Spark Connect with databricks-connect in place of PySpark, on a server of Spark. Needs Python 3.12:
+# make databricks PYTHON=python3.12
+databricks: .venv-databricks/ready
+	SQLSTREAM_TEST_SERVER_PYTHON=$(CURDIR)/.venv-databricks/server/bin/python \
+		.venv-databricks/client/bin/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py
 
 # Runs executors and drivers as pods of Kubernetes' API, which are processes of this machine.
 kubernetes: .venv/ready
@@ -220,6 +226,17 @@ smoke41: .venv41/ready
 	$(PYTHON) -m venv .venv41
 	$(BIN41)/pip install --quiet --disable-pip-version-check --requirement requirements-spark41.lock
 	$(BIN41)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-databricks/ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv-databricks/server
+	.venv-databricks/server/bin/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	.venv-databricks/server/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PYTHON) -m venv .venv-databricks/client
+	grep -v '^pyspark==' requirements.lock > .venv-databricks/client.lock
+	.venv-databricks/client/bin/pip install --quiet --disable-pip-version-check --requirement .venv-databricks/client.lock
+	.venv-databricks/client/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	.venv-databricks/client/bin/pip install --quiet --disable-pip-version-check 'databricks-connect==19.3.*'
 	@touch $@
 
 .venv-dbt/ready:

@@ -162,10 +162,12 @@ CODES: dict[str, str] = {
     "unit-test-upgrade": "The project version in `upgrade_from` could not be read.",
     "unit-test-failed": "A model does not return what its unit test expects.",
     # Spark
-    "untested-spark": "Spark is later than the versions that sqlstream was checked against.",
+    "untested-spark": "Spark is not one of the versions that sqlstream was checked against.",
     "rules-off": "A setting of the target changes what Spark accepts, so most rules do not run.",
     "java-missing": "No working Java was found.",
     "java-too-old": "The Java version is older than Spark needs.",
+    "spark-missing": "PySpark is not installed, or it has no Spark to start.",
+    "spark-too-old": "The version of PySpark, or of its Spark, is older than sqlstream needs.",
     "spark-start": "Spark failed to start.",
     "unsupported-target": "A query or a command needs more of Spark than the target gives access to.",
     "unknown-format": "Spark has no data source with that name, or cannot write to it.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlstream.app.loading.load import Loaded, load_for_reading
 from sqlstream.app.request import ProjectRequest
 from sqlstream.compiler.connectors import needed_connectors
-from sqlstream.compiler.spark_versions import TESTED, is_later
+from sqlstream.compiler.spark_versions import TESTED, installed_spark, is_later
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.numbers import plural
 from sqlstream.project.files.paths import is_absolute, join
@@ -24,6 +24,7 @@ from sqlstream.project.files.python_files import PYTHON
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, JavaRuntime, find_java, java_locale
+from sqlstream.spark.jvm.pyspark_package import check_client, check_spark, databricks_connect
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
@@ -73,7 +74,7 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
     """Yields each check when it is done. Starts Spark, which asks the servers of the project."""
     yield Check("sqlstream", True, __version__)
     yield Check("Python", True, f"{sys.version.split()[0]} ({sys.executable})")
-    pyspark = _pyspark(request.spark_version())
+    pyspark = _pyspark()
     yield pyspark
     java = _java(request.env)
     try:
@@ -92,9 +93,12 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
     yield Check("target", True, f"{project.target.name}: {remote or project.target.master}")
     yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
-    if java.ok and pyspark.ok and not is_remote:
-        yield Check("archive", True, _class_archive(request.env))
-    if pyspark.ok and (java.ok or is_remote):
+    cannot_start = None if is_remote else check_spark(request.env)
+    if pyspark.ok and cannot_start is not None:
+        yield _from_finding("Spark", cannot_start)
+    elif pyspark.ok and (java.ok or is_remote):
+        if not is_remote:
+            yield Check("archive", True, _class_archive(request.env))
         yield from _spark(loaded, request.env)
 
 
@@ -104,11 +108,14 @@ def _class_archive(env: Mapping[str, str]) -> str:
     return describe(env)
 
 
-def _pyspark(version: str) -> Check:
-    if not version:
-        return Check("PySpark", False, "not installed", "install it in this Python environment: pip install pyspark")
+def _pyspark() -> Check:
+    wrong = check_client()
+    if wrong is not None:
+        return _from_finding("PySpark", wrong)
+    version, databricks = installed_spark(), databricks_connect()
+    found = f"{version} of databricks-connect {databricks}" if databricks else version
     later = f", newer than the tested versions ({TESTED[0]} to {TESTED[-1]})" if is_later(version) else ""
-    return Check("PySpark", True, version + later)
+    return Check("PySpark", True, found + later)
 
 
 def _java(env: Mapping[str, str]) -> Check:

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from sqlstream.cli.dbt_commands import HintingGroup
 from sqlstream.cli.output import DONE, FAILED, UNUSABLE, echo_trace, redacted
-from sqlstream.errors import FindingsError, UsageError
+from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.report.findings import findings_text
 from sqlstream.version import __version__
 
@@ -145,10 +145,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()  # the reader of stdout has ended, as `| head` does
         sys.exit(FAILED)
     except Exception as error:
-        click.echo(redacted(f"Unexpected error: {type(error).__name__}: {error}"), err=True)
-        click.echo("  This is a bug in sqlstream. Run again with --debug to see the traceback.", err=True)
+        unusable = _unusable_pyspark(error)
+        if unusable is not None:
+            click.echo(findings_text([unusable]), err=True)
+        else:
+            click.echo(redacted(f"Unexpected error: {type(error).__name__}: {error}"), err=True)
+            click.echo("  This is a bug in sqlstream. Run again with --debug to see the traceback.", err=True)
         _trace(given)
-        sys.exit(UNUSABLE)
+        sys.exit(UNUSABLE if unusable is None else FAILED)
+
+
+def _unusable_pyspark(error: Exception) -> Finding | None:
+    """Returns why PySpark could not be imported, None if `error` has another reason."""
+    if not isinstance(error, ImportError) or str(error.name).partition(".")[0] not in ("pyspark", "py4j"):
+        return None
+    from sqlstream.spark.jvm.pyspark_package import check_client
+
+    return check_client()
 
 
 def _trace(given: Sequence[str]) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlstream.errors import Finding, Severity
@@ -95,13 +97,29 @@ def knows_functions(target: Target) -> bool:
 
 
 def installed_spark() -> str:
-    """Returns the version of the installed PySpark without loading it, or an empty text if there is none."""
-    from importlib import metadata  # loads email and zipfile; this module only names the function in requests
+    """Returns the version of the PySpark that Python would load, without loading it, or an empty text if there is none.
 
-    try:
-        return metadata.version("pyspark")
-    except metadata.PackageNotFoundError:
-        return ""
+    It is that of the files, because another package such as databricks-connect can replace those of PySpark.
+    """
+    found = re.search(rb"__version__[^=\n]*= *[\"']([^\"']+)", pyspark_file("version.py") or b"")
+    return found[1].decode() if found else ""
+
+
+def pyspark_folder() -> Path | None:
+    """Returns the folder of the package that Python would load as `pyspark`, None if there is none."""
+    spec = find_spec("pyspark")  # one without `__init__.py` is what a removed package leaves
+    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
+
+
+def pyspark_file(name: str) -> bytes | None:
+    """Returns the content of a file of PySpark, which can be in a zip file, and None if there is no such file."""
+    spec, folder = find_spec("pyspark"), pyspark_folder()
+    if spec is None or folder is None:
+        return None
+    read: Callable[[str], bytes] = spec.loader.get_data  # type: ignore[union-attr]
+    with suppress(OSError):
+        return read(str(folder / name))
+    return None
 
 
 def minor_version(version: str) -> tuple[int, int]:
@@ -120,12 +138,25 @@ def is_later(version: str) -> bool:
     return minor_version(version) > minor_version(TESTED[-1])
 
 
+def is_earlier(version: str) -> bool:
+    """Returns whether the minor version of Spark is known, and earlier than every tested one."""
+    return (0, 0) < minor_version(version) < minor_version(TESTED[0])
+
+
 def on_spark(findings: Sequence[Finding], version: str) -> Iterator[Finding]:
-    """Yields `findings` for Spark `version`. On a later one, those in `LISTED` are warnings, and one more finding
-    says so.
+    """Yields `findings` for Spark `version`. On a later one, those in `LISTED` are warnings. On one that is not tested,
+    one more finding says so.
     """
     if not is_later(version):
         yield from findings
+        if is_earlier(version):
+            yield Finding(
+                "untested-spark",
+                f"Spark {version} is earlier than the versions that sqlstream supports ({TESTED[0]} to {TESTED[-1]})",
+                "it lacks functions, types and formats that sqlstream accepts, and sqlstream starts no query on it",
+                f"install PySpark {TESTED[0]} or later",
+                severity=Severity.WARNING,
+            )
         return
     for finding in findings:
         is_lowered = finding.is_error and finding.code in LISTED

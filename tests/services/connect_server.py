@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-
-import pyspark
 
 from sqlstream.compiler.spark_versions import minor_version_text
 from sqlstream.project.connectors.connectors import CONNECTORS, jars_of
@@ -18,6 +17,9 @@ from sqlstream.spark.jvm.jars import Repository, fetch_jar
 from tests.services.service_process import LOOPBACK, ServiceProcess, free_ports
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+SERVER_PYTHON = "SQLSTREAM_TEST_SERVER_PYTHON"
+"""The variable with the Python whose PySpark the servers are, by default that of the tests."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,12 @@ class ConnectServer:
         self.process.stop(signal.SIGKILL)
 
 
-def start_connect(folder: Path, python: str = sys.executable, **settings: str) -> ConnectServer:
-    """Starts a server with two cores that runs in `folder`, with workers that run `python`. `settings` are Spark settings
-    with `__` for dots.
+def start_connect(folder: Path, python: str = "", **settings: str) -> ConnectServer:
+    """Starts a server with two cores that runs in `folder`, with workers that run `python` (default: its own Python).
+    `settings` are Spark settings with `__` for dots.
     """
     (port,) = free_ports(1)
-    home = Path(pyspark.__file__).parent
+    home, _ = server_spark()
     given = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": LOOPBACK,
@@ -63,10 +65,28 @@ def start_connect(folder: Path, python: str = sys.executable, **settings: str) -
     }
     options = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--class", SERVER_CLASS, *options]
-    env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": LOOPBACK}
+    env = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": python or server_python(),
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
     process = ServiceProcess([*command, "spark-internal"], port, folder / "connect.log", env)
     process.start()
     return ConnectServer(port, process)
+
+
+def server_python() -> str:
+    """Returns the Python of servers."""
+    return os.environ.get(SERVER_PYTHON, sys.executable)
+
+
+@cache
+def server_spark() -> tuple[Path, str]:
+    """Returns the folder and the version of the Spark of servers."""
+    command = [server_python(), "-c", "import pyspark; print(pyspark.__path__[0], pyspark.__version__)"]
+    home, version = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    return Path(home), version
 
 
 def connector_jars(*names: str) -> str:
@@ -75,7 +95,7 @@ def connector_jars(*names: str) -> str:
     assert cache is not None
     paths = []
     for name in names:
-        release = CONNECTORS[name].release_for(minor_version_text(pyspark.__version__))
+        release = CONNECTORS[name].release_for(minor_version_text(server_spark()[1]))
         assert release is not None
         paths += [str(fetch_jar(jar, cache / "jars", [Repository()], lambda *_: None)) for jar in jars_of(release)]
     return ",".join(paths)

@@ -209,10 +209,12 @@ class ProjectFolder:
         (result,) = self.run(*select, **overrides).results
         return result
 
-    def command(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def command(
+        self, *arguments: str, env: Mapping[str, str] | None = None, python: str = sys.executable
+    ) -> subprocess.Popen[str]:
         """Starts the command in a new process group."""
         return CommandProcess(
-            [sys.executable, "-m", "sqlstream", *arguments],
+            [python, "-m", "sqlstream", *arguments],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONFAULTHANDLER": "1", **(env or {})},
             stdout=subprocess.PIPE,

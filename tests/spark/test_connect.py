@@ -15,7 +15,7 @@ import pytest
 from sqlstream import FindingsError
 from sqlstream.state.runs.events import Status
 from sqlstream.state.runs.progress import BatchProgress
-from tests.services.connect_server import ConnectServer, connector_jars, start_connect
+from tests.services.connect_server import ConnectServer, connector_jars, server_python, start_connect
 from tests.services.cut import cut
 from tests.services.kafka_topics import Topic, create_topic
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for, wait_until
@@ -90,7 +90,7 @@ def test_the_same_storage_works_with_a_master(orders: ProjectFolder, server: Con
     folder = over_connect(orders, server.address, {"sums": SUMS})
     assert folder.result().rows_in == 10
     folder.rows("in/orders/2.json", order_rows(2), modified=2)
-    near = folder.command("run", "--available-now", "--target", "near", "--log-format", "json")
+    near = folder.command("run", "--available-now", "--target", "near", "--log-format", "json", python=server_python())
     assert '"rows_in": 5' in "\n".join(wait_for(near, '"event": "done"'))
     near.communicate()
     folder.rows("in/orders/3.json", order_rows(3), modified=3)
@@ -216,7 +216,7 @@ def test_killed_clients_leave_exact_outputs(folder: ProjectFolder, server: Conne
             wait_for(process, '"event": "batch"')
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-    near = folder.command("run", "--available-now", "--target", "near")
+    near = folder.command("run", "--available-now", "--target", "near", python=server_python())
     refused, _ = near.communicate()
     outcome = folder.run()
 

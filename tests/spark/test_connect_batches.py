@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sqlstream.state.runs.events import Status
-from tests.services.connect_server import ConnectServer, kill_in_turns, start_connect
+from tests.services.connect_server import ConnectServer, kill_in_turns, server_python, start_connect
 from tests.spark.conftest import ProjectFolder, order_rows, wait_for
 
 pytest.importorskip("grpc", reason="the client of Spark Connect needs the extra `connect`")
@@ -236,12 +236,13 @@ def test_files_that_grow(
     finally:
         server.stop()
     add(4)
-    near = folder.command("run", "--available-now", "--target", "near")
+    near = folder.command("run", "--available-now", "--target", "near", python=server_python())
     printed, _ = near.communicate()
 
     assert [result.status for result in far] == [Status.SUCCESS]
     assert near.returncode == 0, printed
     expected = sorted((row["id"], row["kind"], row["amount"]) for row in rows if row["id"] % 10 != 3)
+    batches = []
     for path in ("store/logged", "store/by kind/logged"):
         found = [(row["id"], row["kind"], row["amount"]) for row in read_parquet(folder.root / path)]
         assert sorted(found) == expected
@@ -250,5 +251,8 @@ def test_files_that_grow(
             for name in (each.name for each in (folder.root / path / "_spark_metadata").iterdir())
             if name[0] != "."
         }
-        assert entries == set(range(files))
+        assert entries == set(range(len(entries)))
+        batches.append(len(entries))
+    assert batches[0] == batches[1]
+    assert files - KILLS <= batches[0] <= files  # a batch has two files if a kill came after it was given its first
     assert not list((folder.root / "store").glob("**/_writing/*/*"))

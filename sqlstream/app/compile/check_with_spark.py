@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sqlstream.app.loading.load import Loaded
-from sqlstream.app.session.session import spark_session
+from sqlstream.app.session.session import spark_session, starting_text
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.file_types import type_findings
 from sqlstream.app.stored.local_sources import header_findings
@@ -30,7 +30,7 @@ def ask_session(
     Raises: FindingsError if Spark cannot start; StopRequestedError.
     """
     secrets, ids = Secrets(env), [model.unique_id for model in models]
-    notice = f"Starting Spark to check {plural(len(models), 'model')}, without data"
+    notice = f"{starting_text(loaded)} to check {plural(len(models), 'model')}, without data"
     with spark_session(loaded, secrets, signals, ids, notify=notify, notice=notice, over_connect=True) as runtime:
         refusals: list[SparkRefusal] = []
         for refused in check_with_spark(loaded.compiled, models, runtime, secrets):

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import metadata
 
 from sqlstream.app.systems import is_windows
 from sqlstream.compiler.digest import digest
-from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark
+from sqlstream.compiler.spark_versions import ParserUnavailableError, ParseWithSpark, installed_spark
 from sqlstream.errors import Finding
 from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
@@ -37,7 +36,7 @@ class InstalledParser:
     def identity(self) -> str:
         """A digest of Spark's version and of the settings, which affect the parser's result."""
         home = self.env.get("SPARK_HOME", "")
-        return digest(metadata.version("pyspark"), home, self._settings, self._other_parser or "")
+        return digest(installed_spark(), home, self._settings, self._other_parser or "")
 
     @contextmanager
     def open(self, count: int) -> Iterator[ParseWithSpark]:
@@ -48,8 +47,13 @@ class InstalledParser:
             raise ParserUnavailableError("sqlstream starts Java on Linux and macOS only")
         if self._other_parser is not None:
             raise ParserUnavailableError(self._other_parser)
-        from sqlstream.spark.jvm.java import find_java  # only for SQL that is not in the cache
+        # only for SQL that is not in the cache
+        from sqlstream.spark.jvm.java import find_java
+        from sqlstream.spark.jvm.pyspark_package import check_spark
 
+        wrong = check_spark(self.env)
+        if wrong is not None:
+            raise ParserUnavailableError(wrong.message)
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)

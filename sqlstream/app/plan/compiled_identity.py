@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from sqlstream.compiler.compiled import CompiledModel, CompiledProject
+from sqlstream.compiler.spark_versions import pyspark_folder
 from sqlstream.project.configuration.columns import Schema
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.connectors.connectors import CONNECTORS
@@ -113,9 +113,7 @@ def _from_elsewhere(target: Target, old: QueryIdentity, env: Mapping[str, str]) 
     is_elsewhere = any("spark." in env.get(name, "") for name in _OPTIONS) or target.remote is not None
     if old.inherited is None or is_elsewhere:
         return before
-    installed = find_spec("pyspark")
-    folders = [env.get("SPARK_HOME", ""), *((installed and installed.submodule_search_locations) or ())]
-    conf = env.get("SPARK_CONF_DIR") or f"{next(filter(None, folders), '')}/conf"
+    conf = env.get("SPARK_CONF_DIR") or f"{env.get('SPARK_HOME') or pyspark_folder() or ''}/conf"
     path = Path(conf, "spark-defaults.conf")
     written = _properties(path.read_text("utf-8", "replace")) if path.is_file() else ()
     settings = {name: value for name, value in written if name.startswith("spark.")}

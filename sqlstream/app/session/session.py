@@ -25,6 +25,7 @@ from sqlstream.project.files.paths import join
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.java import find_java
 from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits
+from sqlstream.spark.jvm.pyspark_package import check_client, check_spark
 from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
@@ -62,8 +63,8 @@ def spark_session(
     is_submitted = SUBMITTED in env
     if project.target.remote is not None and not over_connect:
         raise FindingsError([_needs_jvm(project.target)])
-    if project.target.remote is None and not is_submitted:
-        check_java(env, signals)
+    if not is_submitted:
+        check_installed(env, signals, is_remote=project.target.remote is not None)
     connectors = session_connectors(loaded, secrets, env, notify, nodes, fetches=not is_submitted)
     if notice:
         notify(notice)
@@ -97,13 +98,17 @@ def spark_session(
         yield runtime
 
 
-def check_java(env: Mapping[str, str], signals: StopSignals | None) -> None:
-    """Raises: FindingsError if there is no Java that Spark can use; StopRequestedError."""
-    java = find_java(env, start=False)
+def check_installed(env: Mapping[str, str], signals: StopSignals | None, *, is_remote: bool) -> None:
+    """Checks the PySpark of this machine, and its Java unless the target has `remote`.
+
+    Raises: FindingsError if Spark cannot start with them; StopRequestedError.
+    """
+    found = [check_client()] if is_remote else [check_spark(env), find_java(env, start=False)]
     if signals is not None:
         signals.check()  # a signal to the process group also ends the `java -version` process
-    if isinstance(java, Finding):
-        raise FindingsError([java])
+    wrong = [each for each in found if isinstance(each, Finding)]
+    if wrong:
+        raise FindingsError(wrong)
 
 
 def _needs_jvm(target: Target) -> Finding:
@@ -149,6 +154,11 @@ def with_avro_limits(loaded: Loaded, launch: SparkLaunch) -> SparkLaunch:
     return replace(launch, java_options=options, executor_options=executor_limits(project.target.spark))
 
 
+def starting_text(loaded: Loaded) -> str:
+    """Returns the first words of the notice before `spark_session`."""
+    return "Starting Spark" if loaded.compiled.project.target.remote is None else "Connecting to Spark"
+
+
 def spark_for_check(
     loaded: Loaded,
     models: Sequence[CompiledModel],
@@ -160,8 +170,7 @@ def spark_for_check(
     """Returns `spark_for` a check, also over Spark Connect. `purpose` is a verb for the notice. `reason` says why the
     command starts Spark although the user did not ask for it; then Spark starts on this machine, not on a cluster.
     """
-    starting = "Starting Spark" if loaded.compiled.project.target.remote is None else "Connecting to Spark"
-    notice = f"{starting} to {purpose} {plural(len(models), 'query', 'queries')}, without data"
+    notice = f"{starting_text(loaded)} to {purpose} {plural(len(models), 'query', 'queries')}, without data"
     if reason is None:
         return spark_for(loaded, models, request, secrets, notice, over_connect=True)
     request.notify(f"{notice}, because {reason}")  # also before the finding that there is no Java

@@ -40,14 +40,13 @@ def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callab
     """Calls `show` at once, and again after each change of the project's files, until Ctrl-C or SIGTERM.
 
     Spark starts once, and restarts only if the target changes. `notify` gets progress messages.
-    Raises: FindingsError if there is no project or no Java; UsageError.
+    Raises: FindingsError if there is no project, PySpark or Java; UsageError.
     """
-    from sqlstream.app.session.session import check_java  # loads pyspark
+    from sqlstream.app.session.session import check_installed  # loads pyspark
     from sqlstream.app.show.show_session import Previews
 
     with suppress(KeyboardInterrupt), interruptible() as signals:
-        if not _is_remote(request):
-            check_java(request.project.env, signals)
+        check_installed(request.project.env, signals, is_remote=_is_remote(request))
         with closing(Previews(request.project.env, notify, signals)) as previews:
             _watch(request, previews, show)
 

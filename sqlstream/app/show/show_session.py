@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlstream.app.loading.load import Loaded
 from sqlstream.app.loading.watching import Snapshot, take_snapshot
-from sqlstream.app.session.session import spark_session
+from sqlstream.app.session.session import spark_session, starting_text
 from sqlstream.app.session.signals import StopSignals
 from sqlstream.app.stored.stored_outputs import StoredOutputs
 from sqlstream.compiler.connectors import needed_connectors
@@ -78,7 +78,12 @@ class Previews:
 
     def _start(self, loaded: Loaded) -> SparkRuntime:
         starting = spark_session(
-            loaded, self._secrets, self._signals, notify=self._notify, notice="Starting Spark", over_connect=True
+            loaded,
+            self._secrets,
+            self._signals,
+            notify=self._notify,
+            notice=starting_text(loaded),
+            over_connect=True,
         )
         runtime = self._running.enter_context(starting)
         self._runtime, self._samples = runtime, SourceSamples(self._notify)

@@ -36,6 +36,7 @@ from sqlstream.project.files.paths import is_absolute, join
 from sqlstream.project.secret_text import SECRET_PREFIX
 from sqlstream.spark.jvm.kubernetes import IMAGE, refusal
 from sqlstream.spark.jvm.launch import JARS
+from sqlstream.spark.jvm.pyspark_package import check_spark
 from sqlstream.spark.jvm.session import LONG_RUN_JVM, SparkLaunch, launch_settings
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.state.runs.shards import Shard
@@ -228,7 +229,7 @@ def submit(submission: Submission, env: Mapping[str, str], notify: Callable[[str
     log, driver = line_logger(secrets), DriverState(submission.name, notify)
     lines: list[str] = []
     with interruptible(), tempfile.TemporaryDirectory(prefix="sqlstream-") as folder, ExitStack() as ending:
-        command = [_spark_submit(), *spark_submit_arguments(submission, Path(folder), env)]
+        command = [_spark_submit(env), *spark_submit_arguments(submission, Path(folder), env)]
         public = {name: value for name, value in env.items() if not name.startswith(SECRET_PREFIX)}
         started = subprocess.Popen(  # noqa: S603 - Spark's own script
             command, env=public, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -311,7 +312,11 @@ class DriverState:
         return self.state.lower() == "succeeded"
 
 
-def _spark_submit() -> str:
+def _spark_submit(env: Mapping[str, str]) -> str:
+    """Returns the path of spark-submit. Raises: FindingsError if there is none."""
+    wrong = check_spark(env)
+    if wrong is not None:
+        raise FindingsError([wrong])
     from pyspark.find_spark_home import _find_spark_home
 
     return f"{_find_spark_home()}/bin/spark-submit"

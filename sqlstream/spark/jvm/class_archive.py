@@ -24,6 +24,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from sqlstream.errors import Finding, FindingsError, UsageError
 from sqlstream.spark.jvm.java import JavaRuntime, find_java, java_path
+from sqlstream.spark.jvm.pyspark_package import check_spark
 
 ARCHIVE_VARIABLE = "SQLSTREAM_CLASS_ARCHIVE"
 """The environment variable that disables archives with the value `off`."""
@@ -105,13 +106,14 @@ def is_complete(archive: Path) -> bool:
 def build(env: Mapping[str, str]) -> BuiltArchive:
     """Builds the archive if it does not exist.
 
-    Raises: UsageError if it cannot be built here; FindingsError without a usable Java; OSError.
+    Raises: UsageError if it cannot be built here; FindingsError without a usable Spark or Java; OSError.
     """
     if _is_disabled(env):
         raise UsageError(f"{ARCHIVE_VARIABLE}=off disables class archives; unset it to build one")
-    java, archive, began = find_java(env, start=False), archive_path(env), time.monotonic()
-    if isinstance(java, Finding):
-        raise FindingsError([java])
+    wrong = [each for each in (check_spark(env), find_java(env, start=False)) if isinstance(each, Finding)]
+    if wrong:
+        raise FindingsError(wrong)
+    archive, began = archive_path(env), time.monotonic()
     if archive is None:
         raise UsageError("there is no folder for the class archive; set HOME or XDG_CACHE_HOME")
     if is_complete(archive):

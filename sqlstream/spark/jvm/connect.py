@@ -100,6 +100,7 @@ class ConnectSessions:
         self.released = False
         self.root = _session(url, self._outage)
         self._sessions = [self.root]
+        self._spare_clients: list[Any] = []  # open ones would ask the server something when Python ends
         self._is_closed = threading.Event()
         threading.Thread(target=self._keep_alive, name="spark-connect", daemon=True).start()
 
@@ -110,9 +111,11 @@ class ConnectSessions:
 
     def clone(self) -> SparkSession:
         """Returns a new session with the settings, functions and files of `root`. Raises: Spark's errors."""
-        root: Any = self.root  # PySpark's other session has no such method
-        session: SparkSession = root.cloneSession()
-        _try_again(session, self._outage)
+        client: Any = self.root.client
+        session_id = str(uuid4())
+        # without `cloneSession`, because sessions of databricks-connect then lack fields (18.0 to 19.3)
+        self._spare_clients.append(client.clone(session_id))
+        session = self._session_with(session_id)
         self._sessions.append(session)
         return session
 
@@ -121,8 +124,7 @@ class ConnectSessions:
         Spark's errors.
         """
         try:
-            url = f"{self.url.rstrip('/')}{'' if ';' in self.url else '/'};session_id={session_id}"
-            earlier = _session(url, self._outage)
+            earlier = self._session_with(session_id)
             left = earlier.streams.active
             _end(earlier)
         except PySparkException as error:
@@ -136,7 +138,14 @@ class ConnectSessions:
         self._is_closed.set()
         self._outage.is_over = True
         ended = [_try_end(session) for session in reversed(self._sessions)]
+        for client in self._spare_clients:
+            client.close()
         self.released = all(ended)
+
+    def _session_with(self, session_id: str) -> SparkSession:
+        """Returns a session with the id that it has on the server."""
+        separator = "" if ";" in self.url else "/"
+        return _session(f"{self.url.rstrip('/')}{separator};session_id={session_id}", self._outage)
 
     def _keep_alive(self) -> None:
         while not self._is_closed.wait(ALIVE_SECONDS):

@@ -289,7 +289,7 @@ def test_the_default_file_system_is_the_staging_folder(
     property_ = f"<property><name> fs.defaultFS </name><value>{default}</value></property>"
     write_files(tmp_path, {"conf/core-site.xml": f"<configuration>{property_ if default else ''}</configuration>"})
     found = prepared(project(tmp_path / "shop", spark=spark))
-    monkeypatch.setattr(submit, "_spark_submit", lambda: "/bin/true")
+    monkeypatch.setattr(submit, "_spark_submit", lambda _: "/bin/true")
     env = {**ENV, "HADOOP_CONF_DIR": str(tmp_path / "conf")}
 
     if is_open:
@@ -373,7 +373,7 @@ def test_the_states_of_the_driver_are_shown(
     script = tmp_path / "spark-submit"
     script.write_text(f"#!/bin/sh\nenv > {tmp_path}/env\ncat <<'END'\n{log}END\nexit {code}\n")
     script.chmod(0o755)
-    monkeypatch.setattr(submit, "_spark_submit", lambda: str(script))
+    monkeypatch.setattr(submit, "_spark_submit", lambda _: str(script))
     lines: list[str] = []
 
     succeeded = submit.submit(found, ENV, lines.append)
@@ -387,7 +387,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Non
     path = tmp_path / "spark-submit"
     path.write_text(f"#!/bin/sh\n{script}")
     path.chmod(0o755)
-    monkeypatch.setattr(submit, "_spark_submit", lambda: str(path))
+    monkeypatch.setattr(submit, "_spark_submit", lambda _: str(path))
 
 
 POD = "\t pod name: sqlstream-shop-1-driver\n\t namespace: streams\n"
