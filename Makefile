@@ -44,8 +44,8 @@ connect: .venv/ready
 	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py tests/spark/test_connect_databases.py tests/spark/test_database_types.py
 	SQLSTREAM_TEST_CLUSTER=connect $(BIN)/python -m pytest -m "smoke or not slow" $(CONNECT)
 
-# The tests of Spark Connect with databricks-connect in place of PySpark, on a server of Spark. Needs Python 3.12:
-# make databricks PYTHON=python3.12
+# The tests of Spark Connect with databricks-connect in place of PySpark, on a server of Spark. databricks-connect needs
+# exactly Python 3.12: make databricks PYTHON=python3.12
 databricks: .venv-databricks/ready
 	SQLSTREAM_TEST_SERVER_PYTHON=$(CURDIR)/.venv-databricks/server/bin/python \
 		.venv-databricks/client/bin/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py

@@ -6,6 +6,7 @@ each, so unknown names are only warnings there. Some settings change what Spark 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -101,24 +102,35 @@ def installed_spark() -> str:
 
     It is that of the files, because another package such as databricks-connect can replace those of PySpark.
     """
+    if pyspark_folder() is None:
+        return ""
     found = re.search(rb"__version__[^=\n]*= *[\"']([^\"']+)", pyspark_file("version.py") or b"")
-    return found[1].decode() if found else ""
+    if found:
+        return found[1].decode()
+    from importlib import metadata  # loads email and zipfile
+
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version("pyspark")  # its folder has only bytecode
+    return ""
 
 
 def pyspark_folder() -> Path | None:
-    """Returns the folder of the package that Python would load as `pyspark`, None if there is none."""
-    spec = find_spec("pyspark")  # one without `__init__.py` is what a removed package leaves
-    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
+    """Returns the folder of the package that Python would load as `pyspark`, None if there is none, or only a file."""
+    spec = find_spec("pyspark")
+    # a folder without `__init__.py` is what a removed package leaves
+    is_package = spec is not None and spec.origin is not None and spec.submodule_search_locations is not None
+    return Path(str(spec.origin)).parent if spec is not None and is_package else None
 
 
 def pyspark_file(name: str) -> bytes | None:
     """Returns the content of a file of PySpark, which can be in a zip file, and None if there is no such file."""
-    spec, folder = find_spec("pyspark"), pyspark_folder()
-    if spec is None or folder is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         return None
     read: Callable[[str], bytes] = spec.loader.get_data  # type: ignore[union-attr]
     with suppress(OSError):
-        return read(str(folder / name))
+        # with the folder as `sys.path` has it, because that of a zip file is compared as a text
+        return read(os.path.join(os.path.dirname(spec.origin), name))  # noqa: PTH118, PTH120
     return None
 
 

@@ -242,7 +242,8 @@ def test_files_that_grow(
     assert [result.status for result in far] == [Status.SUCCESS]
     assert near.returncode == 0, printed
     expected = sorted((row["id"], row["kind"], row["amount"]) for row in rows if row["id"] % 10 != 3)
-    batches = []
+    (commits,) = (folder.root / "store").glob("**/logged/**/commits")
+    batches = {int(each.name) for each in commits.iterdir() if each.name.isdecimal()}
     for path in ("store/logged", "store/by kind/logged"):
         found = [(row["id"], row["kind"], row["amount"]) for row in read_parquet(folder.root / path)]
         assert sorted(found) == expected
@@ -251,8 +252,5 @@ def test_files_that_grow(
             for name in (each.name for each in (folder.root / path / "_spark_metadata").iterdir())
             if name[0] != "."
         }
-        assert entries == set(range(len(entries)))
-        batches.append(len(entries))
-    assert batches[0] == batches[1]
-    assert files - KILLS <= batches[0] <= files  # a batch has two files if a kill came after it was given its first
+        assert entries == batches  # after a kill, a batch can have a file more than the source asks for
     assert not list((folder.root / "store").glob("**/_writing/*/*"))

@@ -51,12 +51,12 @@ class InstalledParser:
         from sqlstream.spark.jvm.java import find_java
         from sqlstream.spark.jvm.pyspark_package import check_spark
 
-        wrong = check_spark(self.env)
-        if wrong is not None:
-            raise ParserUnavailableError(wrong.message)
         java = find_java(self.env, start=False)
         if isinstance(java, Finding):
             raise ParserUnavailableError(java.why)
+        wrong = check_spark(self.env)  # loads pyspark
+        if wrong is not None:
+            raise ParserUnavailableError(wrong.message)
         message = f"Checking {plural(count, 'model')} with Spark's parser"
         logger.info(message)
         self.notify(message)

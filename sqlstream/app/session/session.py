@@ -23,9 +23,8 @@ from sqlstream.numbers import plural
 from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.paths import join
 from sqlstream.spark.jvm.class_archive import use_options
-from sqlstream.spark.jvm.java import find_java
 from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits
-from sqlstream.spark.jvm.pyspark_package import check_client, check_spark
+from sqlstream.spark.jvm.pyspark_package import check_start, require_client
 from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
@@ -63,8 +62,7 @@ def spark_session(
     is_submitted = SUBMITTED in env
     if project.target.remote is not None and not over_connect:
         raise FindingsError([_needs_jvm(project.target)])
-    if not is_submitted:
-        check_installed(env, signals, is_remote=project.target.remote is not None)
+    check_installed(env, signals, starts=project.target.remote is None and not is_submitted)
     connectors = session_connectors(loaded, secrets, env, notify, nodes, fetches=not is_submitted)
     if notice:
         notify(notice)
@@ -98,15 +96,15 @@ def spark_session(
         yield runtime
 
 
-def check_installed(env: Mapping[str, str], signals: StopSignals | None, *, is_remote: bool) -> None:
-    """Checks the PySpark of this machine, and its Java unless the target has `remote`.
+def check_installed(env: Mapping[str, str], signals: StopSignals | None, *, starts: bool) -> None:
+    """Checks the PySpark of this machine, and also its Spark and Java if Spark `starts` here.
 
-    Raises: FindingsError if Spark cannot start with them; StopRequestedError.
+    Raises: FindingsError if sqlstream cannot use them; StopRequestedError.
     """
-    found = [check_client()] if is_remote else [check_spark(env), find_java(env, start=False)]
+    require_client()
+    wrong = check_start(env) if starts else []
     if signals is not None:
         signals.check()  # a signal to the process group also ends the `java -version` process
-    wrong = [each for each in found if isinstance(each, Finding)]
     if wrong:
         raise FindingsError(wrong)
 

@@ -46,7 +46,7 @@ def watch_rows(request: ShowRequest, notify: Callable[[str], None], show: Callab
     from sqlstream.app.show.show_session import Previews
 
     with suppress(KeyboardInterrupt), interruptible() as signals:
-        check_installed(request.project.env, signals, is_remote=_is_remote(request))
+        check_installed(request.project.env, signals, starts=not _is_remote(request))
         with closing(Previews(request.project.env, notify, signals)) as previews:
             _watch(request, previews, show)
 

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
-from sqlstream.errors import Finding, FindingsError, UsageError
+from sqlstream.errors import FindingsError, UsageError
 from sqlstream.spark.jvm.java import JavaRuntime, find_java, java_path
-from sqlstream.spark.jvm.pyspark_package import check_spark
+from sqlstream.spark.jvm.pyspark_package import check_start
 
 ARCHIVE_VARIABLE = "SQLSTREAM_CLASS_ARCHIVE"
 """The environment variable that disables archives with the value `off`."""
@@ -110,7 +110,7 @@ def build(env: Mapping[str, str]) -> BuiltArchive:
     """
     if _is_disabled(env):
         raise UsageError(f"{ARCHIVE_VARIABLE}=off disables class archives; unset it to build one")
-    wrong = [each for each in (check_spark(env), find_java(env, start=False)) if isinstance(each, Finding)]
+    wrong = check_start(env)
     if wrong:
         raise FindingsError(wrong)
     archive, began = archive_path(env), time.monotonic()

@@ -96,9 +96,13 @@ def with_local_files(settings: Mapping[str, str]) -> dict[str, str]:
     JVM may lack the class: another program launched it, or a spark-env.sh can replace the class path.
     """
     known = _known_jars()
-    is_launched = SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ  # noqa: SLF001
-    has_class = str(FILES_JAR) in known if known is not None else not is_launched and not spark_env_script().exists()
+    has_class = str(FILES_JAR) in known if known is not None else not has_jvm() and not spark_env_script().exists()
     return {FILE_SYSTEM: LOCAL_FILES, **settings} if has_class else dict(settings)
+
+
+def has_jvm() -> bool:
+    """Returns whether there is a JVM of this process already, perhaps one that another program launched."""
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ  # noqa: SLF001
 
 
 def spark_env_script(env: Mapping[str, str] = os.environ) -> Path:

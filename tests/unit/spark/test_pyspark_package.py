@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
+import py_compile
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -26,11 +31,13 @@ PROJECT = """name: shop
 targets:
   here: {master: 'local[1]', storage: store}
   far: {remote: 'sc://127.0.0.1:1', storage: store}
+  yarn: {master: yarn, storage: 'hdfs://127.0.0.1:1/store'}
 default_target: here
 """
 FILES = {
     "project.yml": PROJECT,
-    "sources.yml": "sources: [{name: shop, tables: [{name: orders, format: json, path: in, schema: id int}]}]\n",
+    "sources.yml": "sources: [{name: shop, tables: [{name: orders, format: json, schema: id int,"
+    " path: 'hdfs://127.0.0.1:1/in'}]}]\n",
     "sinks.yml": "sinks: [{name: lake, format: parquet, path: out}]\n",
     "models/plain.sql": "{{ config(sink='lake') }}\nselect id from {{ source('shop', 'orders') }}\n",
 }
@@ -52,22 +59,28 @@ class Environment:
         package = self.site / "pyspark"
         package.mkdir()
         for path in INSTALLED.iterdir():
-            if path.name not in (*without, "__pycache__", "version.py"):
+            if path.name not in (*without, "__pycache__", "version.py", "find_spark_home.py"):
                 (package / path.name).symlink_to(path)
         (package / "version.py").write_text(f'# a license\n__version__: str = "{version}"\n')
+        shutil.copy(INSTALLED / "find_spark_home.py", package)  # it looks for Spark where it is
         if databricks:
-            (package / "dbconnect_version.py").write_text("")
-            about = self.site / f"databricks_connect-{databricks}.dist-info"
-            about.mkdir()
-            (about / "METADATA").write_text(f"Name: databricks-connect\nVersion: {databricks}\n")
+            self.install_databricks(databricks, (package / "core/context.py").read_bytes())
 
-    def python(self, *arguments: str) -> tuple[int, str]:
+    def install_databricks(self, version: str, context: bytes) -> None:
+        """Installs databricks-connect, except its modules, of which `context` is one."""
+        about = self.site / f"databricks_connect-{version}.dist-info"
+        about.mkdir()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(context).digest()).decode().rstrip("=")
+        (about / "METADATA").write_text(f"Name: databricks-connect\nVersion: {version}\n")
+        (about / "RECORD").write_text(f"pyspark/core/context.py,sha256={digest},{len(context)}\n")
+
+    def python(self, *arguments: str, **variables: str) -> tuple[int, str]:
         """Runs Python, and returns its exit code and output."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         done = subprocess.run(
             [sys.executable, "-S", *arguments],  # -S: not the packages of this Python
             cwd=self.folder / "project",
-            env={**env, "PYTHONPATH": f"{ROOT}{os.pathsep}{self.site}"},
+            env={**env, "PYTHONPATH": f"{ROOT}{os.pathsep}{self.site}", **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -75,9 +88,9 @@ class Environment:
         )
         return done.returncode, done.stdout
 
-    def command(self, *arguments: str) -> tuple[int, str]:
+    def command(self, *arguments: str, **variables: str) -> tuple[int, str]:
         """Runs sqlstream."""
-        return self.python("-m", "sqlstream", *arguments)
+        return self.python("-m", "sqlstream", *arguments, **variables)
 
 
 @pytest.fixture
@@ -153,7 +166,7 @@ def test_a_client_of_databricks(environment: Environment, without: tuple[str, ..
     assert code == 1, printed
     assert f"{CANNOT_START}, because databricks-connect has replaced PySpark" in printed
     assert "databricks-connect 19.3.0 is only a client of Spark Connect" in printed
-    assert "fix: use a target with `remote`" in printed
+    assert "fix: use another Python environment, or a target with `remote` to run" in printed
     assert "bug in sqlstream" not in printed
 
 
@@ -181,9 +194,9 @@ def test_a_package_without_spark(environment: Environment, without: tuple[str, .
     assert (code, first_finding(printed)) == (
         1,
         [
-            f"[spark-missing] {CANNOT_START}, because the installed PySpark has none",
+            f"[spark-missing] {CANNOT_START}, because the installed PySpark contains no Spark",
             f"  why: {environment.site}/pyspark {why}",
-            "  fix: install all of PySpark: pip install --force-reinstall pyspark; or use a target with `remote`",
+            "  fix: install all of PySpark: pip install --force-reinstall pyspark; or use a target with `remote` to run",
         ],
     )
 
@@ -205,17 +218,118 @@ def test_a_package_with_the_client_only(environment: Environment, arguments: tup
     )
 
 
-def test_pyspark_in_a_zip_file(environment: Environment) -> None:
-    """The version is also known of PySpark in a zip file, as YARN gives it to the driver."""
-    with zipfile.ZipFile(environment.site.parent / "pyspark.zip", "w") as packed:
+@pytest.mark.parametrize("folder", ["..", "../", "./..//site/.."])
+def test_pyspark_in_a_zip_file(environment: Environment, folder: str) -> None:
+    """PySpark can be in a zip file, as a Spark and YARN have it, and a Spark may already run then."""
+    with zipfile.ZipFile(environment.folder / "pyspark.zip", "w") as packed:
         packed.writestr("pyspark/__init__.py", "")
         packed.writestr("pyspark/version.py", "__version__: str = '4.2.0'\n")
+        packed.writestr("pyspark/core/context.py", "")
     program = (
-        "import sys; sys.path.insert(0, '../pyspark.zip')\n"
-        "from sqlstream.compiler.spark_versions import installed_spark; print(installed_spark())"
+        f"import sys; sys.path.insert(0, '{folder}/pyspark.zip')\n"
+        "from sqlstream.compiler.spark_versions import installed_spark\n"
+        "from sqlstream.spark.jvm.pyspark_package import check_client\n"
+        "print(installed_spark(), check_client())"
     )
 
-    assert environment.python("-c", program) == (0, "4.2.0\n")
+    assert environment.python("-c", program) == (0, "4.2.0 None\n")
+
+
+def test_pyspark_without_source_code(environment: Environment) -> None:
+    """A PySpark of which only bytecode is installed has the version of its package."""
+    package = environment.site / "pyspark"
+    for name in ("__init__", "core/context"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        py_compile.compile(str(INSTALLED / f"{name}.py"), str(package / f"{name}.pyc"))
+    about = environment.site / "pyspark-4.2.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: pyspark\nVersion: 4.2.0\n")
+    program = (
+        "from sqlstream.compiler.spark_versions import installed_spark\n"
+        "from sqlstream.spark.jvm.pyspark_package import check_client\n"
+        "print(installed_spark(), check_client())"
+    )
+
+    assert environment.python("-c", program) == (0, "4.2.0 None\n")
+
+
+def test_a_file_that_hides_pyspark(environment: Environment) -> None:
+    """A module pyspark.py in the folder of the project is named."""
+    environment.install(pyspark.__version__)
+    (environment.folder / "project/pyspark.py").write_text("")
+
+    code, printed = environment.command("run")
+
+    assert (code, first_finding(printed)) == (
+        1,
+        [
+            "[spark-missing] a file hides PySpark",
+            f"  why: import pyspark would load {environment.folder}/project/pyspark.py",
+            "  fix: rename the file",
+        ],
+    )
+
+
+@pytest.mark.parametrize("arguments", ["run", "debug", "run --target far"])
+def test_without_py4j(environment: Environment, arguments: str) -> None:
+    """Without py4j, as if only the folder `python` of a Spark were in PYTHONPATH, the missing package is named."""
+    environment.install(pyspark.__version__)
+    (environment.site / "py4j").unlink()
+
+    code, printed = environment.command(*arguments.split())
+
+    assert (code, "PySpark cannot be loaded, because py4j is not installed" in printed) == (1, True), printed
+    assert "fix: install it: pip install py4j; or add the py4j zip file in python/lib" in printed
+
+
+def test_pyspark_that_was_installed_over_databricks(environment: Environment) -> None:
+    """If PySpark has been installed after databricks-connect, its files are in place, and Spark can start."""
+    environment.install(pyspark.__version__)
+    environment.install_databricks("19.3.0", b"another module")
+
+    _, printed = environment.command("run")
+
+    assert "spark-missing" not in printed
+    assert "[java-missing]" in printed  # unit tests have no Java
+
+
+def test_a_run_of_the_api(environment: Environment) -> None:
+    """`run_models` raises the finding, and the results of the run have it."""
+    program = (
+        "from pathlib import Path; from sqlstream import FindingsError, ProjectRequest, RunRequest, run_models\n"
+        "try: run_models(RunRequest(ProjectRequest(Path.cwd())), print)\n"
+        "except FindingsError as error: print(error.findings[0].code)"
+    )
+
+    code, printed = environment.python("-c", program)
+
+    assert (code, printed.splitlines()[-1]) == (0, "spark-missing"), printed
+    results = json.loads((environment.folder / "project/target/run_results.json").read_text())
+    assert "PySpark is not installed" in json.dumps(results)
+
+
+def test_a_submitted_driver_with_an_old_pyspark(environment: Environment) -> None:
+    """The driver of a submitted run, whose Spark runs already, needs a PySpark that is new enough, too."""
+    environment.install("4.0.1")
+
+    code, printed = environment.command("run", SQLSTREAM_SUBMITTED="shop.zip", PYSPARK_GATEWAY_PORT="1")
+
+    assert (code, first_finding(printed)[0]) == (1, "[spark-too-old] PySpark 4.0.1 is too old"), printed
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run", "dev --select plain", "debug", "debug --class-archive build", "submit --target yarn", "compile --check"],
+)
+def test_commands_with_another_spark_home(environment: Environment, command: str) -> None:
+    """Every command that would start the Spark of SPARK_HOME says that there is none."""
+    environment.install(pyspark.__version__)
+
+    code, printed = environment.command(*command.split(), SPARK_HOME="/nowhere", HADOOP_CONF_DIR="/nowhere")
+
+    assert code == 1, printed
+    assert f"{CANNOT_START}, because SPARK_HOME does not contain one" in printed
+    assert "SPARK_HOME is `/nowhere`, which has no bin/spark-submit that can be executed" in printed
 
 
 def found_with_home(home: Path | str) -> Finding | None:
@@ -259,6 +373,22 @@ def test_an_old_spark_home(tmp_path: Path) -> None:
     assert old.why == f"SPARK_HOME is `{tmp_path}/old`, and sqlstream needs 4.1 or later"
 
 
-def test_a_spark_that_runs_already() -> None:
+def test_a_spark_that_runs_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """If another program, such as spark-submit, has started Spark, its folder does not matter."""
-    assert check_spark({"SPARK_HOME": "/nowhere", "PYSPARK_GATEWAY_PORT": "1"}) is None
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+
+    assert found_with_home("/nowhere") is None
+
+
+def test_a_spark_in_another_folder_of_pyspark(environment: Environment) -> None:
+    """PySpark also finds the Spark that it has downloaded, for which PYSPARK_HADOOP_VERSION was set."""
+    environment.install(pyspark.__version__, without=("jars", "bin"))
+    downloaded = environment.site / "pyspark/spark-distribution"
+    downloaded.mkdir()
+    for name in ("jars", "bin"):
+        (downloaded / name).symlink_to(INSTALLED / name)
+
+    _, printed = environment.command("run")
+
+    assert "spark-missing" not in printed
+    assert "[java-missing]" in printed
