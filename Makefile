@@ -40,8 +40,9 @@ yarn: .venv/ready archive
 	SQLSTREAM_TEST_CLUSTER=yarn $(BIN)/python -m pytest -m "smoke or not slow" $(CLUSTER)
 
 # The same for a server of Spark Connect, with ten kills of runs and servers, and ten broken connections.
-connect: .venv/ready
+connect: .venv/ready .venv41/ready
 	SQLSTREAM_KILLS=10 $(BIN)/python -m pytest tests/spark/test_connect.py tests/spark/test_connect_batches.py tests/spark/test_connect_databases.py tests/spark/test_database_types.py
+	SQLSTREAM_KILLS=10 $(BIN41)/python -m pytest tests/spark/test_lake_connect.py
 	SQLSTREAM_TEST_CLUSTER=connect $(BIN)/python -m pytest -m "smoke or not slow" $(CONNECT)
 
 # The tests of Spark Connect with databricks-connect in place of PySpark, on a server of Spark. databricks-connect needs

@@ -22,7 +22,7 @@ from sqlstream.project.databases.jdbc_options import DRIVER_CLASSES
 from sqlstream.project.files.files import ProjectFiles
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.class_archive import cache_folder
-from sqlstream.spark.jvm.connect import has_driver, has_format
+from sqlstream.spark.jvm.connect import has_delta_sql, has_driver, has_format
 from sqlstream.spark.jvm.jars import (
     FILES_JAR,
     NotFetchedError,
@@ -180,8 +180,8 @@ def _fetched_jars(
 
 
 def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | None) -> None:
-    """Checks that a Spark Connect server has the connectors that it must have. Raises: FindingsError, Spark's
-    errors.
+    """Checks that a Spark Connect server has the connectors that it must have, and the extension of Delta Lake for rows
+    that replace others. Raises: FindingsError, Spark's errors.
     """
     findings = []
     for name, needed in used_connectors(loaded.compiled, models).items():
@@ -190,6 +190,8 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
             is_driver = name in DRIVER_CLASSES
             what = f"the JDBC driver of {needed.connector.title}" if is_driver else needed.connector.title
             package = f" --packages {release.jars[0]}" if release is not None else " with its jars"
+            extension = needed.connector.settings.get(EXTENSIONS)
+            package += f" --conf {EXTENSIONS}={extension}" if extension else ""
             findings.append(
                 Finding(
                     "spark-start",
@@ -199,8 +201,31 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
                     needed.location,
                 )
             )
+    merging = None if findings else _merged_delta_table(loaded, models)
+    if merging is not None and not has_delta_sql(session):
+        extension, target = CONNECTORS["delta"].settings[EXTENSIONS], loaded.compiled.project.target
+        findings.append(
+            Finding(
+                "spark-start",
+                f"the server of target `{target.name}` cannot merge rows into a table of Delta Lake",
+                f"it was started without {extension}, and sessions of Spark Connect cannot add it",
+                f"start the server with it: start-connect-server.sh --conf {EXTENSIONS}={extension}",
+                merging,
+            )
+        )
     if findings:
         raise FindingsError(findings)
+
+
+def _merged_delta_table(loaded: Loaded, models: Sequence[str] | None) -> Location | None:
+    """Returns where the first model says that its rows replace others in a table of Delta Lake, None without one."""
+    compiled = loaded.compiled
+    for model in compiled.models.values():
+        is_chosen = models is None or model.unique_id in models
+        merges = is_chosen and model.streaming and model.config.merges_rows
+        if merges and any(output.format == "delta" for output in compiled.outputs_of(model)):
+            return model.location_of("unique_key")
+    return None
 
 
 def _is_on_server(session: SparkSession, connector: str) -> bool:

@@ -186,6 +186,11 @@ class ModelConfig(Document):
         return self.sinks[len(self.query_sinks) :]
 
     @property
+    def merges_rows(self) -> bool:
+        """Whether a row of a stream replaces the row of a table with its `unique_key`."""
+        return bool(self.unique_key) and self.output_mode != "complete"
+
+    @property
     def is_stored(self) -> bool:
         """Whether other models read the rows that the model has written to its sink."""
         return self.materialized == "stored" and self.sink is not None

@@ -303,6 +303,17 @@ def has_format(session: SparkSession, name: str) -> bool:
     return True
 
 
+def has_delta_sql(session: SparkSession) -> bool:
+    """Returns whether the server's Spark has the extension of Delta Lake, in whose SQL rows are merged. That of
+    Databricks has it without a setting.
+    """
+    try:
+        session.sql("VACUUM delta.`/none/of/sqlstream` DRY RUN").collect()  # Spark itself has no such statement
+    except PySparkException as error:
+        return error.getCondition() != "PARSE_SYNTAX_ERROR"
+    return True
+
+
 def has_driver(session: SparkSession, driver: str) -> bool:
     """Returns whether the server has the class of a JDBC driver."""
     try:

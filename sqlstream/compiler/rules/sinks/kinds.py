@@ -143,7 +143,7 @@ def ignored_files_per_batch(compiled: CompiledProject, model: CompiledModel, out
     facts = format_of(output.format)
     if output.files_per_batch is None or _is_table_of_files(compiled, output):
         return
-    if facts.is_table and model.streaming and model.config.unique_key and model.config.output_mode != "complete":
+    if facts.is_table and model.streaming and model.config.merges_rows:
         why = f"`{model.name}` has a unique_key, and MERGE decides how many files it writes"
     elif facts.writes_files or facts.is_table or output.table is not None:
         return

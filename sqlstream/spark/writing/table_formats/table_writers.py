@@ -72,7 +72,7 @@ def table_writer(target: SinkTarget) -> BatchWriter | None:
         return None
     if not model.streaming:
         return ReplacingWriter(target, table)
-    if not model.config.unique_key or model.config.output_mode == "complete":
+    if not model.config.merges_rows:
         return None
     return HistoryWriter(target, table) if model.config.history else MergingWriter(target, table)
 
