@@ -118,7 +118,7 @@ def test_killed_runs_and_servers_leave_exact_tables(folder: ProjectFolder, serve
     for number in range(KILLS):
         add_files(folder, files, FILES_FOR_A_KILL)
         files += FILES_FOR_A_KILL
-        process = folder.command("run", "--log-format", "json")
+        process = folder.command("run", "--available-now", "--log-format", "json")
         for _ in range(order.randint(1, FILES_FOR_A_KILL - 1)):
             wait_for(process, f'"event": "batch", "model": "{names[number // 2 % 4]}"')
         kill_in_turns(process, server, number)
