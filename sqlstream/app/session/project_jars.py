@@ -190,8 +190,8 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
             is_driver = name in DRIVER_CLASSES
             what = f"the JDBC driver of {needed.connector.title}" if is_driver else needed.connector.title
             package = f" --packages {release.jars[0]}" if release is not None else " with its jars"
-            extension = needed.connector.settings.get(EXTENSIONS)
-            package += f" --conf {EXTENSIONS}={extension}" if extension else ""
+            if name == "delta":  # Iceberg needs its extension for nothing that runs there
+                package += f" --conf {EXTENSIONS}={needed.connector.settings[EXTENSIONS]}"
             findings.append(
                 Finding(
                     "spark-start",

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark import SparkContext
 
 from sqlstream.errors import Finding
 from sqlstream.spark.jvm.pyspark_package import check_client, check_spark
@@ -345,11 +346,20 @@ def spark_home(folder: Path, version: str) -> Path:
     return folder
 
 
+@pytest.fixture
+def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Spark runs in this process, as far as PySpark knows: another test may have started one."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+
+@pytest.mark.usefixtures("no_jvm")
 def test_the_installed_package_is_fine() -> None:
     """Nothing is found about the PySpark of this environment, also if SPARK_HOME names its folder."""
     assert [check_client(), check_spark({}), found_with_home(INSTALLED)] == [None, None, None]
 
 
+@pytest.mark.usefixtures("no_jvm")
 def test_a_spark_home_without_spark(tmp_path: Path) -> None:
     """A SPARK_HOME that does not exist, or has no Spark, is named, and so is an empty one."""
     (tmp_path / "bin").mkdir()
@@ -362,6 +372,7 @@ def test_a_spark_home_without_spark(tmp_path: Path) -> None:
     assert found[1].fix == "set SPARK_HOME to the folder of a Spark, or unset it to use that of PySpark"
 
 
+@pytest.mark.usefixtures("no_jvm")
 def test_an_old_spark_home(tmp_path: Path) -> None:
     """A SPARK_HOME with a Spark that sqlstream does not know is refused, one with another tested version is not."""
     old = found_with_home(spark_home(tmp_path / "old", "3.5.6"))
@@ -373,6 +384,7 @@ def test_an_old_spark_home(tmp_path: Path) -> None:
     assert old.why == f"SPARK_HOME is `{tmp_path}/old`, and sqlstream needs 4.1 or later"
 
 
+@pytest.mark.usefixtures("no_jvm")
 def test_a_spark_that_runs_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """If another program, such as spark-submit, has started Spark, its folder does not matter."""
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
