@@ -24,7 +24,7 @@ from sqlstream.project.files.python_files import PYTHON
 from sqlstream.project.secret_text import OptionValue
 from sqlstream.project.wording import quoted, quoted_list
 from sqlstream.spark.jvm.java import NO_UTF8, NO_UTF8_FIX, JavaRuntime, find_java, java_locale
-from sqlstream.spark.jvm.pyspark_package import check_client, check_spark, databricks_connect
+from sqlstream.spark.jvm.pyspark_package import check_pyspark, check_spark, databricks_connect
 from sqlstream.spark.secrets import Secrets, secret_names
 from sqlstream.version import __version__
 
@@ -93,10 +93,12 @@ def debug(request: ProjectRequest) -> Iterator[Check]:
     yield Check("target", True, f"{project.target.name}: {remote or project.target.master}")
     yield from _secrets(loaded, request.env)
     yield from _write_access(loaded)
+    if not pyspark.ok:
+        return
     cannot_start = None if is_remote else check_spark(request.env)
-    if pyspark.ok and cannot_start is not None:
+    if cannot_start is not None:
         yield _from_finding("Spark", cannot_start)
-    elif pyspark.ok and (java.ok or is_remote):
+    elif java.ok or is_remote:
         if not is_remote:
             yield Check("archive", True, _class_archive(request.env))
         yield from _spark(loaded, request.env)
@@ -109,7 +111,7 @@ def _class_archive(env: Mapping[str, str]) -> str:
 
 
 def _pyspark() -> Check:
-    wrong = check_client()
+    wrong = check_pyspark()
     if wrong is not None:
         return _from_finding("PySpark", wrong)
     version, databricks = installed_spark(), databricks_connect()

@@ -159,9 +159,9 @@ def _unusable_pyspark(error: Exception) -> Finding | None:
     """Returns why PySpark could not be imported, None if `error` has another reason."""
     if not isinstance(error, ImportError) or str(error.name).partition(".")[0] not in ("pyspark", "py4j"):
         return None
-    from sqlstream.spark.jvm.pyspark_package import check_client
+    from sqlstream.spark.jvm.pyspark_package import check_pyspark
 
-    return check_client()
+    return check_pyspark()
 
 
 def _trace(given: Sequence[str]) -> None:

@@ -104,7 +104,7 @@ def installed_spark() -> str:
     """
     if pyspark_folder() is None:
         return ""
-    found = re.search(rb"__version__[^=\n]*= *[\"']([^\"']+)", pyspark_file("version.py") or b"")
+    found = re.search(rb"__version__[^=\n]*= *[\"']([^\"']+)", read_pyspark_file("version.py") or b"")
     if found:
         return found[1].decode()
     from importlib import metadata  # loads email and zipfile
@@ -118,11 +118,12 @@ def pyspark_folder() -> Path | None:
     """Returns the folder of the package that Python would load as `pyspark`, None if there is none, or only a file."""
     spec = find_spec("pyspark")
     # a folder without `__init__.py` is what a removed package leaves
-    is_package = spec is not None and spec.origin is not None and spec.submodule_search_locations is not None
-    return Path(str(spec.origin)).parent if spec is not None and is_package else None
+    if spec is None or spec.origin is None or spec.submodule_search_locations is None:
+        return None
+    return Path(spec.origin).parent
 
 
-def pyspark_file(name: str) -> bytes | None:
+def read_pyspark_file(name: str) -> bytes | None:
     """Returns the content of a file of PySpark, which can be in a zip file, and None if there is no such file."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:

@@ -17,7 +17,7 @@ from sqlstream.compiler.compiled import CompiledModel, CompiledProject
 from sqlstream.compiler.rules import check_models
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.configuration.trigger import AVAILABLE_NOW
-from sqlstream.spark.jvm.pyspark_package import require_client
+from sqlstream.spark.jvm.pyspark_package import require_pyspark
 from sqlstream.state.readers import source_uses
 from sqlstream.state.runs.events import Notice, QueryResult, RunEvent, SelectedQuery
 
@@ -47,7 +47,7 @@ def run_selected(
     """Runs `models` until all have ended, and returns their results. Raises: FindingsError before any query starts."""
     try:
         signals.check()
-        require_client()
+        require_pyspark()
         from sqlstream.app.run.queries import run_queries  # loads pyspark
 
         return run_queries(loaded, models, request, notify, signals, followers)

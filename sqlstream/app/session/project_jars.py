@@ -36,6 +36,9 @@ from sqlstream.spark.jvm.jars import (
 from sqlstream.spark.jvm.session import SessionConnectors
 from sqlstream.spark.secrets import Secrets
 
+DELTA_SQL = CONNECTORS["delta"].settings[EXTENSIONS]
+"""The extension of Spark with Delta Lake's MERGE."""
+
 DOWNLOADS = 4
 """The number of jars that are downloaded at the same time."""
 
@@ -191,7 +194,7 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
             what = f"the JDBC driver of {needed.connector.title}" if is_driver else needed.connector.title
             package = f" --packages {release.jars[0]}" if release is not None else " with its jars"
             if name == "delta":  # Iceberg needs its extension for nothing that runs there
-                package += f" --conf {EXTENSIONS}={needed.connector.settings[EXTENSIONS]}"
+                package += f" --conf {EXTENSIONS}={DELTA_SQL}"
             findings.append(
                 Finding(
                     "spark-start",
@@ -203,13 +206,13 @@ def check_server(loaded: Loaded, session: SparkSession, models: Sequence[str] | 
             )
     merging = None if findings else _merged_delta_table(loaded, models)
     if merging is not None and not has_delta_sql(session):
-        extension, target = CONNECTORS["delta"].settings[EXTENSIONS], loaded.compiled.project.target
+        target = loaded.compiled.project.target
         findings.append(
             Finding(
                 "spark-start",
                 f"the server of target `{target.name}` cannot merge rows into a table of Delta Lake",
-                f"it was started without {extension}, and sessions of Spark Connect cannot add it",
-                f"start the server with it: start-connect-server.sh --conf {EXTENSIONS}={extension}",
+                f"it was started without {DELTA_SQL}, and sessions of Spark Connect cannot add it",
+                f"start the server with it: start-connect-server.sh --conf {EXTENSIONS}={DELTA_SQL}",
                 merging,
             )
         )

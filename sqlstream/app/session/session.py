@@ -24,7 +24,7 @@ from sqlstream.project.configuration.target import Target
 from sqlstream.project.files.paths import join
 from sqlstream.spark.jvm.class_archive import use_options
 from sqlstream.spark.jvm.launch import AVRO_LIMITS, executor_limits
-from sqlstream.spark.jvm.pyspark_package import check_start, require_client
+from sqlstream.spark.jvm.pyspark_package import check_start, require_pyspark
 from sqlstream.spark.jvm.session import SHORT_LIVED_JVM, SparkLaunch, SparkRuntime, start_spark, stop_spark
 from sqlstream.spark.reading.python_code import check_python, ship_python
 from sqlstream.spark.secrets import Secrets
@@ -101,8 +101,10 @@ def check_installed(env: Mapping[str, str], signals: StopSignals | None, *, star
 
     Raises: FindingsError if sqlstream cannot use them; StopRequestedError.
     """
-    require_client()
-    wrong = check_start(env) if starts else []
+    if not starts:
+        require_pyspark()
+        return
+    wrong = check_start(env)
     if signals is not None:
         signals.check()  # a signal to the process group also ends the `java -version` process
     if wrong:

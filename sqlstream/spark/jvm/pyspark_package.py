@@ -17,7 +17,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
-from sqlstream.compiler.spark_versions import TESTED, installed_spark, is_earlier, pyspark_file, pyspark_folder
+from sqlstream.compiler.spark_versions import TESTED, installed_spark, is_earlier, pyspark_folder, read_pyspark_file
 from sqlstream.errors import Finding, FindingsError
 from sqlstream.project.wording import quoted
 from sqlstream.spark.jvm.java import find_java
@@ -34,9 +34,9 @@ _WITHOUT_DATABRICKS = f"pip uninstall {DATABRICKS}, then pip install --force-rei
 _NEEDS_SPARK = "Spark cannot start on this machine"
 
 
-def require_client() -> None:
+def require_pyspark() -> None:
     """Call it before the first import of PySpark. Raises: FindingsError if sqlstream cannot use the installed one."""
-    wrong = check_client()
+    wrong = check_pyspark()
     if wrong is not None:
         raise FindingsError([wrong])
 
@@ -46,7 +46,7 @@ def check_start(env: Mapping[str, str]) -> list[Finding]:
     return [each for each in (check_spark(env), find_java(env, start=False)) if isinstance(each, Finding)]
 
 
-def check_client() -> Finding | None:
+def check_pyspark() -> Finding | None:
     """Returns the finding for a PySpark that sqlstream cannot use, also over Spark Connect."""
     folder, version = pyspark_folder(), installed_spark()
     if folder is None:
@@ -57,8 +57,8 @@ def check_client() -> Finding | None:
         return Finding(
             "spark-missing",
             "the installed PySpark lacks modules",
-            f"{folder} has no {_MODULE}, as if the package were pyspark-client",
-            "install all of PySpark: pip uninstall pyspark-client, then pip install --force-reinstall pyspark",
+            f"{folder} has no {_MODULE}, as in the package pyspark-client",
+            "install the whole package: pip uninstall pyspark-client, then pip install --force-reinstall pyspark",
         )
     if find_spec("py4j") is None:
         return Finding(
@@ -87,13 +87,13 @@ def _too_old(version: str) -> Finding:
         "spark-too-old",
         f"PySpark {version} is too old",
         f"sqlstream needs {TESTED[0]} or later{replaced}",
-        newer if databricks else "upgrade it: pip install -U pyspark",
+        newer if databricks else "upgrade it: pip install --upgrade 'pyspark<5'",
     )
 
 
 def check_spark(env: Mapping[str, str]) -> Finding | None:
     """Returns the finding for a PySpark that cannot start Spark, unless a Spark runs already. Loads PySpark."""
-    found = check_client()
+    found = check_pyspark()
     if found is not None:
         return found
     from sqlstream.spark.jvm.launch import has_jvm
@@ -105,8 +105,8 @@ def check_spark(env: Mapping[str, str]) -> Finding | None:
         return Finding(
             "spark-missing",
             f"{_NEEDS_SPARK}, because {DATABRICKS} has replaced PySpark",
-            f"{DATABRICKS} {databricks} is only a client of Spark Connect, and its files are in the folder of PySpark",
-            f"use another Python environment, or a target with `remote` to run; or {_WITHOUT_DATABRICKS}",
+            f"the package pyspark is that of {DATABRICKS} {databricks}, which has only the client of Spark Connect",
+            f"use another Python environment; or run on a target with `remote`; or {_WITHOUT_DATABRICKS}",
         )
     if "SPARK_HOME" in env:
         return _check_home(env["SPARK_HOME"])
@@ -118,7 +118,7 @@ def check_spark(env: Mapping[str, str]) -> Finding | None:
         "spark-missing",
         f"{_NEEDS_SPARK}, because the installed PySpark contains no Spark",
         f"{home} {missing}",
-        "install all of PySpark: pip install --force-reinstall pyspark; or use a target with `remote` to run",
+        "install the whole package: pip install --force-reinstall pyspark; or run on a target with `remote`",
     )
 
 
@@ -133,9 +133,9 @@ def _find_home() -> Path | None:
 
 def _check_home(home: str) -> Finding | None:
     fix = "set SPARK_HOME to the folder of a Spark, or unset it to use that of PySpark"
-    missing = _missing(Path(f"{home}/"))
+    missing = _missing(Path(f"{home}/"))  # an empty one is the root, because `launch_jvm` appends to the text
     if missing:
-        message = f"{_NEEDS_SPARK}, because SPARK_HOME does not contain one"
+        message = f"{_NEEDS_SPARK}, because SPARK_HOME contains no Spark"
         return Finding("spark-missing", message, f"SPARK_HOME is {quoted(home)}, which {missing}", fix)
     jar = next(Path(home).glob("jars/spark-core_*.jar"), None)
     version = jar.stem.partition("-")[2].partition("-")[2] if jar is not None else ""
@@ -155,7 +155,9 @@ def databricks_connect() -> str:
     except metadata.PackageNotFoundError:
         return ""
     written = next((path for path in package.files or () if path.as_posix() == f"pyspark/{_MODULE}"), None)
-    is_there = written is None or written.hash is None or written.hash.value == _digest(pyspark_file(_MODULE) or b"")
+    is_there = (
+        written is None or written.hash is None or written.hash.value == _digest(read_pyspark_file(_MODULE) or b"")
+    )
     return package.version if is_there else ""
 
 
@@ -167,7 +169,7 @@ def _digest(content: bytes) -> str:
 def _missing(home: Path) -> str:
     """Returns what a folder lacks to be a Spark that can start, an empty text if nothing."""
     if not os.access(home / "bin" / "spark-submit", os.X_OK):
-        return "has no bin/spark-submit that can be executed"
+        return "has no executable bin/spark-submit"
     if not any((home / name).is_dir() for name in ("jars", "assembly")):
         return "has no folder jars"
     return ""

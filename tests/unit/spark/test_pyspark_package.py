@@ -19,7 +19,7 @@ import pytest
 from pyspark import SparkContext
 
 from sqlstream.errors import Finding
-from sqlstream.spark.jvm.pyspark_package import check_client, check_spark
+from sqlstream.spark.jvm.pyspark_package import check_pyspark, check_spark
 
 ROOT = Path(__file__).parents[3]
 INSTALLED = Path(pyspark.__path__[0])
@@ -27,6 +27,13 @@ SITE = INSTALLED.parent
 
 REPAIR = "pip uninstall databricks-connect, then pip install --force-reinstall pyspark"
 CANNOT_START = "Spark cannot start on this machine"
+
+FOUND = """
+from sqlstream.compiler.spark_versions import installed_spark
+from sqlstream.spark.jvm.pyspark_package import check_pyspark
+print(installed_spark(), check_pyspark())
+"""
+"""A program that prints the version of PySpark, and what is wrong with it."""
 
 PROJECT = """name: shop
 targets:
@@ -166,8 +173,8 @@ def test_a_client_of_databricks(environment: Environment, without: tuple[str, ..
 
     assert code == 1, printed
     assert f"{CANNOT_START}, because databricks-connect has replaced PySpark" in printed
-    assert "databricks-connect 19.3.0 is only a client of Spark Connect" in printed
-    assert "fix: use another Python environment, or a target with `remote` to run" in printed
+    assert "databricks-connect 19.3.0, which has only the client of Spark Connect" in printed
+    assert "fix: use another Python environment; or run on a target with `remote`" in printed
     assert "bug in sqlstream" not in printed
 
 
@@ -184,7 +191,7 @@ def test_debug_of_a_target_with_a_client_of_databricks(environment: Environment)
 
 @pytest.mark.parametrize(
     ("without", "why"),
-    [(("jars", "bin"), "has no bin/spark-submit that can be executed"), (("jars",), "has no folder jars")],
+    [(("jars", "bin"), "has no executable bin/spark-submit"), (("jars",), "has no folder jars")],
 )
 def test_a_package_without_spark(environment: Environment, without: tuple[str, ...], why: str) -> None:
     """A PySpark without its jars is not enough for a target with a master."""
@@ -197,7 +204,7 @@ def test_a_package_without_spark(environment: Environment, without: tuple[str, .
         [
             f"[spark-missing] {CANNOT_START}, because the installed PySpark contains no Spark",
             f"  why: {environment.site}/pyspark {why}",
-            "  fix: install all of PySpark: pip install --force-reinstall pyspark; or use a target with `remote` to run",
+            "  fix: install the whole package: pip install --force-reinstall pyspark; or run on a target with `remote`",
         ],
     )
 
@@ -213,8 +220,8 @@ def test_a_package_with_the_client_only(environment: Environment, arguments: tup
         1,
         [
             "[spark-missing] the installed PySpark lacks modules",
-            f"  why: {environment.site}/pyspark has no core/context.py, as if the package were pyspark-client",
-            "  fix: install all of PySpark: pip uninstall pyspark-client, then pip install --force-reinstall pyspark",
+            f"  why: {environment.site}/pyspark has no core/context.py, as in the package pyspark-client",
+            "  fix: install the whole package: pip uninstall pyspark-client, then pip install --force-reinstall pyspark",
         ],
     )
 
@@ -226,12 +233,7 @@ def test_pyspark_in_a_zip_file(environment: Environment, folder: str) -> None:
         packed.writestr("pyspark/__init__.py", "")
         packed.writestr("pyspark/version.py", "__version__: str = '4.2.0'\n")
         packed.writestr("pyspark/core/context.py", "")
-    program = (
-        f"import sys; sys.path.insert(0, '{folder}/pyspark.zip')\n"
-        "from sqlstream.compiler.spark_versions import installed_spark\n"
-        "from sqlstream.spark.jvm.pyspark_package import check_client\n"
-        "print(installed_spark(), check_client())"
-    )
+    program = f"import sys; sys.path.insert(0, '{folder}/pyspark.zip')\n{FOUND}"
 
     assert environment.python("-c", program) == (0, "4.2.0 None\n")
 
@@ -245,13 +247,8 @@ def test_pyspark_without_source_code(environment: Environment) -> None:
     about = environment.site / "pyspark-4.2.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Name: pyspark\nVersion: 4.2.0\n")
-    program = (
-        "from sqlstream.compiler.spark_versions import installed_spark\n"
-        "from sqlstream.spark.jvm.pyspark_package import check_client\n"
-        "print(installed_spark(), check_client())"
-    )
 
-    assert environment.python("-c", program) == (0, "4.2.0 None\n")
+    assert environment.python("-c", FOUND) == (0, "4.2.0 None\n")
 
 
 def test_a_file_that_hides_pyspark(environment: Environment) -> None:
@@ -329,8 +326,8 @@ def test_commands_with_another_spark_home(environment: Environment, command: str
     code, printed = environment.command(*command.split(), SPARK_HOME="/nowhere", HADOOP_CONF_DIR="/nowhere")
 
     assert code == 1, printed
-    assert f"{CANNOT_START}, because SPARK_HOME does not contain one" in printed
-    assert "SPARK_HOME is `/nowhere`, which has no bin/spark-submit that can be executed" in printed
+    assert f"{CANNOT_START}, because SPARK_HOME contains no Spark" in printed
+    assert "SPARK_HOME is `/nowhere`, which has no executable bin/spark-submit" in printed
 
 
 def found_with_home(home: Path | str) -> Finding | None:
@@ -356,7 +353,7 @@ def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_jvm")
 def test_the_installed_package_is_fine() -> None:
     """Nothing is found about the PySpark of this environment, also if SPARK_HOME names its folder."""
-    assert [check_client(), check_spark({}), found_with_home(INSTALLED)] == [None, None, None]
+    assert [check_pyspark(), check_spark({}), found_with_home(INSTALLED)] == [None, None, None]
 
 
 @pytest.mark.usefixtures("no_jvm")
@@ -368,7 +365,7 @@ def test_a_spark_home_without_spark(tmp_path: Path) -> None:
     found = [finding for finding in map(found_with_home, places) if finding is not None]
 
     assert [finding.code for finding in found] == ["spark-missing"] * 3
-    assert found[1].why == f"SPARK_HOME is `{tmp_path}`, which has no bin/spark-submit that can be executed"
+    assert found[1].why == f"SPARK_HOME is `{tmp_path}`, which has no executable bin/spark-submit"
     assert found[1].fix == "set SPARK_HOME to the folder of a Spark, or unset it to use that of PySpark"
 
 
